@@ -1,0 +1,3 @@
+//! The tanda command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The broker as a pure state machine.

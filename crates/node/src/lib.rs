@@ -1,0 +1,1 @@
+//! Engine and log driven by events, deterministic.

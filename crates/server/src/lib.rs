@@ -1,0 +1,1 @@
+//! Listeners, threads, real disk and clock.

@@ -1,0 +1,1 @@
+//! One connection as a state machine.

@@ -1,0 +1,1 @@
+//! The broker under a fake clock, disk and network.

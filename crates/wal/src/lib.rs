@@ -1,0 +1,1 @@
+//! The segmented log over a disk trait.

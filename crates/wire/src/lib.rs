@@ -1,0 +1,1 @@
+//! Tanda's protocols as bytes.
