@@ -1,0 +1,26 @@
+# The commands of the project; CONTRIBUTING.md says when to use which.
+# `verify` and what it runs never write to the source tree; `fix` may.
+
+CARGO ?= cargo
+
+.PHONY: run test bench lint verify fix
+
+run: ## start the broker on its default ports, data in ./tanda-data
+	$(CARGO) run --release -- serve
+
+test: ## all tests; needs Rust, gcc and make, nothing else
+	$(CARGO) test --workspace
+
+bench: ## the workloads against a server started for the run
+	$(CARGO) run --release -p tanda-bench
+
+lint: ## format, clippy and documentation, warnings are errors
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+
+verify: lint test ## what CI runs
+
+fix: ## format, and apply the fixes that clippy is sure of
+	$(CARGO) fmt --all
+	$(CARGO) clippy --workspace --all-targets --fix --allow-dirty --allow-staged
