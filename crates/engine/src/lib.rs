@@ -1,1 +1,45 @@
-//! The broker as a pure state machine.
+//! The broker as a state machine.
+//!
+//! Owns queues, their messages, scheduling, leases, retries, deduplication, dead letters, runtime
+//! configuration and statistics. It refuses to know protocols, sockets, files, threads and clocks:
+//! requests and time come in as arguments, records go to a [`Journal`], effects come out as
+//! [`Output`] values that say which log position they must wait for.
+//!
+//! ```text
+//!  Request, now ──► Engine ──► records ──► Journal (the log)
+//!                     │
+//!                     └──────► Output { conn, after: Lsn, event }
+//! ```
+
+mod admin;
+mod config;
+mod content;
+mod engine;
+mod ids;
+mod journal;
+mod output;
+mod publish;
+mod queue_config;
+mod request;
+mod settle;
+mod subscribe;
+
+pub use admin::{
+    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, KeyStats,
+    MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
+    QueueSummary, RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
+};
+pub use config::{Defaults, EngineConfig, Limits};
+pub use content::{Content, ContentError};
+pub use engine::{Engine, ReplayError};
+pub use ids::{ConnId, Lsn, MessageId, Millis, QueueId, ReplyTo, Span, SubId};
+pub use journal::Journal;
+pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
+pub use publish::{PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget};
+pub use queue_config::{
+    Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey, Ordering,
+    Overflow, QueueChanges, QueueConfig, QueueSpec, RetryPolicy, ScriptFailure,
+};
+pub use request::{ConnLimits, Request};
+pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
+pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};

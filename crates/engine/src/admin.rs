@@ -1,0 +1,364 @@
+//! Everything rare: queues, statistics, redrive, runtime configuration, explanations.
+
+use crate::{MessageId, Millis, QueueChanges, QueueConfig, QueueSpec};
+
+/// A rare request.
+#[derive(Clone, Debug)]
+pub enum AdminRequest {
+    /// Create a queue and its dead-letter queue.
+    CreateQueue(Box<QueueSpec>),
+    /// Change a queue's mutable policies.
+    UpdateQueue {
+        /// The queue's name.
+        name: String,
+        /// The changes.
+        changes: Box<QueueChanges>,
+    },
+    /// Delete a queue and its dead-letter queue with all their messages.
+    DeleteQueue {
+        /// The queue's name.
+        name: String,
+    },
+    /// Delete a queue's pending messages; leased ones stay.
+    PurgeQueue {
+        /// The queue's name; may be a dead-letter queue.
+        name: String,
+    },
+    /// A queue's statistics.
+    QueueStats {
+        /// The queue's name.
+        name: String,
+    },
+    /// A queue's policies and counters, without its keys.
+    InspectQueue {
+        /// The queue's name.
+        name: String,
+    },
+    /// All queues, by name.
+    ListQueues,
+    /// Move dead letters back to the queue they came from.
+    Redrive {
+        /// The dead-letter queue's name.
+        name: String,
+        /// At most this many of those present now; 0 = all.
+        count: u64,
+    },
+    /// Set a runtime configuration entry.
+    SetConfig {
+        /// Its key.
+        key: String,
+        /// Its value; may be empty.
+        value: String,
+    },
+    /// Read a runtime configuration entry.
+    GetConfig {
+        /// Its key.
+        key: String,
+    },
+    /// Runtime configuration entries by key prefix.
+    ListConfig {
+        /// Empty = all.
+        prefix: String,
+    },
+    /// Remember how leadership is rebalanced (one node: remembered only).
+    SetRebalancing(Rebalancing),
+    /// What a cluster status shows of this node.
+    ClusterStatus,
+    /// Why a queue, or one of its messages, is not being delivered now.
+    Explain {
+        /// The queue's name.
+        name: String,
+        /// One message.
+        message: Option<MessageId>,
+    },
+}
+
+/// The answer to an [`AdminRequest`], variant by variant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AdminReply {
+    /// The new queue's id, as operators see it.
+    Created(Result<String, CreateQueueError>),
+    /// Changed.
+    Updated(Result<(), UpdateQueueError>),
+    /// Deleted.
+    Deleted(Result<(), DeleteQueueError>),
+    /// Number of messages deleted.
+    Purged(Result<u64, QueueNotFound>),
+    /// Statistics.
+    Stats(Result<QueueStats, QueueNotFound>),
+    /// Policies and counters.
+    Inspected(Result<QueueDetails, QueueNotFound>),
+    /// All queues, by name.
+    Queues(Vec<QueueSummary>),
+    /// How many moved.
+    Redriven(Result<Redriven, RedriveError>),
+    /// Set.
+    ConfigSet(Result<(), RuntimeConfigError>),
+    /// The value; `None` when unset.
+    Config(Option<String>),
+    /// Entries by key.
+    ConfigList(Vec<(String, String)>),
+    /// Remembered.
+    RebalancingSet,
+    /// What a cluster status shows of this node.
+    ClusterStatus(ClusterStatus),
+    /// Why nothing moves.
+    Explained(Result<QueueExplanation, QueueNotFound>),
+}
+
+/// How leadership is rebalanced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rebalancing {
+    /// Automatically.
+    #[default]
+    Enabled,
+    /// Not for this long from now; a pause ends on its own.
+    Paused {
+        /// Length of the pause.
+        pause_ms: u64,
+    },
+    /// Not until it is enabled again.
+    Disabled,
+}
+
+/// What a cluster status shows of this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClusterStatus {
+    /// As last set; an ended pause shows as enabled.
+    pub rebalancing: Rebalancing,
+    /// When the pause ends; zero unless paused.
+    pub pause_ends_at: Millis,
+    /// Queues this node leads, dead-letter queues not counted.
+    pub queue_leaderships: u32,
+}
+
+/// No queue of that name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueNotFound;
+
+/// Why a queue was not created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CreateQueueError {
+    /// The name, or the name of its dead-letter queue, is taken.
+    AlreadyExists,
+    /// Names ending in `.dlq` belong to dead-letter queues.
+    ReservedName,
+    /// A setting has a value it cannot have.
+    InvalidSetting {
+        /// Which setting.
+        setting: &'static str,
+        /// What is wrong and what is allowed.
+        problem: String,
+    },
+    /// Scripts cannot be given (yet).
+    ScriptsUnsupported,
+    /// `limits.queues_max` is reached.
+    TooManyQueues {
+        /// The limit.
+        max: u32,
+    },
+    /// The disk is full.
+    Storage,
+}
+
+/// Why a queue was not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpdateQueueError {
+    /// No queue of that name.
+    NotFound,
+    /// A dead-letter queue has no policies of its own.
+    ReservedName,
+    /// A setting has a value it cannot have.
+    InvalidSetting {
+        /// Which setting.
+        setting: &'static str,
+        /// What is wrong and what is allowed.
+        problem: String,
+    },
+    /// Scripts cannot be given (yet).
+    ScriptsUnsupported,
+}
+
+/// Why a queue was not deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeleteQueueError {
+    /// No queue of that name.
+    NotFound,
+    /// A dead-letter queue is deleted with its queue.
+    ReservedName,
+}
+
+/// A queue's statistics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// The counters.
+    pub counts: QueueCounts,
+    /// One entry per fairness key with pending messages, by key.
+    pub keys: Vec<KeyStats>,
+    /// The deficit round robin's quantum.
+    pub quantum: u32,
+}
+
+/// A queue's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounts {
+    /// Pending messages: ready, delayed, behind.
+    pub depth: u64,
+    /// Leased messages.
+    pub in_flight: u64,
+    /// Of `depth`: waiting for a not-before time, retries included.
+    pub delayed: u64,
+    /// Of `depth`: waiting for their ordering group.
+    pub behind: u64,
+    /// Of `depth`: could go now.
+    pub ready: u64,
+    /// Fairness keys with pending messages.
+    pub active_fairness_keys: u64,
+    /// Live subscriptions.
+    pub active_consumers: u32,
+    /// Pending and leased content bytes.
+    pub bytes: u64,
+    /// When the oldest message still in the queue was enqueued.
+    pub oldest_enqueued_at: Option<Millis>,
+}
+
+/// One fairness key of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStats {
+    /// The key; empty for the unkeyed group.
+    pub key: String,
+    /// Pending messages.
+    pub pending: u64,
+    /// What is left of its turn.
+    pub deficit: i64,
+    /// Its weight.
+    pub weight: u32,
+}
+
+/// A queue in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSummary {
+    /// Its name.
+    pub name: String,
+    /// Its counters.
+    pub counts: QueueCounts,
+}
+
+/// A queue's policies and counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueDetails {
+    /// Its id, as operators see it.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Its dead-letter queue.
+    pub dead_letter_queue: Option<String>,
+    /// For a dead-letter queue: the queue its messages come from.
+    pub parent: Option<String>,
+    /// Its policies.
+    pub config: QueueConfig,
+    /// Its counters.
+    pub counts: QueueCounts,
+}
+
+/// The outcome of a redrive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Redriven {
+    /// Messages moved back.
+    pub redriven: u64,
+}
+
+/// Why nothing was redriven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedriveError {
+    /// No queue of that name.
+    NotFound,
+    /// The queue is not a dead-letter queue.
+    NotDeadLetterQueue,
+}
+
+/// Why a runtime configuration entry was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuntimeConfigError {
+    /// The key is empty or too long.
+    BadKey {
+        /// Its length in bytes.
+        len: usize,
+        /// The most that is allowed.
+        max: usize,
+    },
+    /// The table is full.
+    TooMany {
+        /// The most entries allowed.
+        max: usize,
+    },
+}
+
+/// Why a queue delivers or does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueExplanation {
+    /// The queue's name.
+    pub name: String,
+    /// Its counters.
+    pub counts: QueueCounts,
+    /// Live subscriptions with credit and room in their connection's buffer.
+    pub consumers_ready: u32,
+    /// Live subscriptions without credit.
+    pub consumers_without_credit: u32,
+    /// Live subscriptions whose connection's outbound buffer is full.
+    pub consumers_with_full_buffer: u32,
+    /// When the next delayed message is due.
+    pub next_due_at: Option<Millis>,
+    /// When the next lease ends if nobody settles it.
+    pub next_lease_end_at: Option<Millis>,
+    /// Ordering groups with a message in flight or delayed and others behind it.
+    pub groups_held: u64,
+    /// The message asked about: `None` when none was asked for.
+    pub message: Option<MessagePlace>,
+}
+
+/// Where a message is and what it waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MessagePlace {
+    /// Not in this queue: never was, acked, expired, or moved (named if it is known where).
+    Unknown,
+    /// Deliverable now: waits for its turn and a consumer.
+    Ready {
+        /// Its fairness key.
+        fairness_key: String,
+        /// Messages of its fairness key that go before it, at most (bounded count).
+        ahead_in_key: u64,
+        /// Fairness keys that take turns with it.
+        keys_in_ring: u64,
+        /// Deliveries so far.
+        attempts: u32,
+    },
+    /// Waits for a time.
+    Delayed {
+        /// When it is due.
+        due_at: Millis,
+        /// Deliveries so far; above 0 = a retry delay.
+        attempts: u32,
+    },
+    /// Waits for the message at the head of its ordering group.
+    Behind {
+        /// That message.
+        head: MessageId,
+        /// Where that message is.
+        head_place: Box<Self>,
+    },
+    /// A consumer holds it.
+    Leased {
+        /// When the lease ends if nobody settles it; `None` = with its connection.
+        expires_at: Option<Millis>,
+        /// Deliveries so far, this one included.
+        attempts: u32,
+        /// The consumer's number; `None` when it is from before a restart or gone.
+        consumer: Option<u64>,
+    },
+    /// It is a dead letter in the queue's dead-letter queue.
+    DeadLettered {
+        /// That queue's name.
+        queue: String,
+    },
+}

@@ -1,0 +1,86 @@
+//! What the engine is told once, at start.
+
+use crate::{Backoff, RetryPolicy};
+
+/// Settings of one engine.
+#[derive(Clone, Debug)]
+pub struct EngineConfig {
+    /// Defaults of new queues.
+    pub defaults: Defaults,
+    /// Bounds on what peers may ask for.
+    pub limits: Limits,
+    /// Messages per weight unit that a fairness key may take in one turn.
+    pub quantum: u32,
+    /// The log's segment of position `p` is `p >> segment_shift`.
+    pub segment_shift: u32,
+    /// Seeds hash tables and message ids.
+    pub seed: [u64; 4],
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            defaults: Defaults::default(),
+            limits: Limits::default(),
+            quantum: 1,
+            segment_shift: 26,
+            seed: [1, 2, 3, 4],
+        }
+    }
+}
+
+/// Defaults of new queues (`queue.*` in the configuration).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Length of a lease.
+    pub lease_ms: u64,
+    /// How long a deduplication key is remembered after its message left.
+    pub dedup_window_ms: u64,
+    /// What follows a failed delivery.
+    pub retry: RetryPolicy,
+    /// Grace for reclaiming leases after a restart of a fast queue.
+    pub reclaim_grace_ms: u64,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            lease_ms: 30_000,
+            dedup_window_ms: 600_000,
+            retry: RetryPolicy {
+                max_attempts: 3,
+                backoff: Backoff::Exponential,
+                initial_ms: 1_000,
+                max_ms: 60_000,
+            },
+            reclaim_grace_ms: 5_000,
+        }
+    }
+}
+
+/// Bounds on what peers may ask for (`limits.*` in the configuration).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Queues, dead-letter queues not counted.
+    pub queues_max: u32,
+    /// A message's headers and body.
+    pub message_bytes_max: u32,
+    /// Parts of one ordering or deduplication key.
+    pub key_parts_max: usize,
+    /// Runtime configuration: entries.
+    pub config_entries_max: usize,
+    /// Runtime configuration: bytes of a key.
+    pub config_key_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queues_max: 100_000,
+            message_bytes_max: 128 << 20,
+            key_parts_max: 16,
+            config_entries_max: 100_000,
+            config_key_bytes_max: 1024,
+        }
+    }
+}

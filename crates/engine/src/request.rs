@@ -1,0 +1,100 @@
+//! What connections ask of the engine.
+
+use crate::{AdminRequest, ConnId, PublishBatch, ReplyTo, SettleBatch, SubId, SubscribeSpec};
+
+/// Bounds of one connection, set by its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnLimits {
+    /// Deliveries under way to the connection (in [`crate::DeliveryBatch::budget_bytes`]) before
+    /// the scheduler passes it over. A single larger message may exceed it.
+    pub outbound_bytes_max: u64,
+    /// Live subscriptions.
+    pub subscriptions_max: u32,
+}
+
+/// One input.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// First input of a connection.
+    Connect {
+        /// The new connection.
+        conn: ConnId,
+        /// Its bounds.
+        limits: ConnLimits,
+    },
+    /// Last input of a connection: subscriptions end, timed leases stay.
+    Disconnect {
+        /// The connection that is gone.
+        conn: ConnId,
+    },
+    /// Deliveries of this many budget bytes have left for the peer.
+    Drained {
+        /// The connection.
+        conn: ConnId,
+        /// Sum of [`crate::DeliveryBatch::budget_bytes`] since the last report.
+        bytes: u64,
+    },
+    /// Store messages. Answer: `Published`.
+    Publish {
+        /// Where the answer goes.
+        reply: ReplyTo,
+        /// The messages.
+        batch: PublishBatch,
+    },
+    /// Settle or extend leases. Answer: `Settled`.
+    Settle {
+        /// Where the answer goes.
+        reply: ReplyTo,
+        /// The settlements.
+        batch: SettleBatch,
+    },
+    /// Start a subscription. Answer: `Subscribed` or `SubscribeFailed`.
+    Subscribe {
+        /// Its identity.
+        sub: SubId,
+        /// Its terms.
+        spec: SubscribeSpec,
+    },
+    /// More credit; saturating; ignored for an unknown or unlimited subscription.
+    Grant {
+        /// The subscription.
+        sub: SubId,
+        /// Additional deliveries.
+        credit: u32,
+    },
+    /// End a subscription; unknown ones are ignored. No answer.
+    Unsubscribe {
+        /// The subscription.
+        sub: SubId,
+    },
+    /// Everything rare. Answer: `Admin`.
+    Admin {
+        /// Where the answer goes.
+        reply: ReplyTo,
+        /// The request.
+        request: AdminRequest,
+    },
+}
+
+impl Request {
+    /// Rough size in memory, for the bounds of the command channel.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        const BASE: usize = 64;
+        match self {
+            Self::Publish { batch, .. } => {
+                BASE + batch.data.len() + size_of_val(batch.items.as_slice())
+            }
+            Self::Settle { batch, .. } => {
+                BASE + batch.data.len() + size_of_val(batch.items.as_slice())
+            }
+            Self::Connect { .. }
+            | Self::Disconnect { .. }
+            | Self::Drained { .. }
+            | Self::Subscribe { .. }
+            | Self::Grant { .. }
+            | Self::Unsubscribe { .. }
+            | Self::Admin { .. } => BASE,
+        }
+    }
+}

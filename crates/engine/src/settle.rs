@@ -1,0 +1,62 @@
+//! What a consumer says of messages it holds.
+
+use bytes::Bytes;
+
+use crate::{MessageId, Millis, Span};
+
+/// Settlements that arrived together and get one answer. Spans point into `data`.
+#[derive(Clone, Debug, Default)]
+pub struct SettleBatch {
+    /// The bytes they came in.
+    pub data: Bytes,
+    /// In request order.
+    pub items: Vec<SettleItem>,
+}
+
+/// One message's settlement.
+#[derive(Clone, Copy, Debug)]
+pub struct SettleItem {
+    /// The queue's name.
+    pub queue: Span,
+    /// Which message.
+    pub id: MessageId,
+    /// What to do with it.
+    pub settlement: Settlement,
+}
+
+/// What becomes of a leased message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// Done: forget it.
+    Ack,
+    /// A failed attempt: retry or dead-letter by the queue's policy.
+    Fail {
+        /// The consumer's words.
+        error: Span,
+        /// Replaces the retry delay; 0 = at once.
+        retry_after_ms: Option<u64>,
+    },
+    /// Back to its old position at once; not a failed attempt.
+    Requeue,
+    /// Straight to the dead-letter queue; dropped when there is none.
+    Reject,
+    /// The lease now ends this long after now.
+    Extend {
+        /// Milliseconds from now; may shorten the lease.
+        by_ms: u64,
+    },
+    /// The session already refused it; kept so that results stay in request order.
+    Refused(SettleError),
+}
+
+/// The answer for one item: when the lease now ends (only `Extend`, else zero), or why not.
+pub type SettleResult = Result<Millis, SettleError>;
+
+/// Why one item was not settled. Reaches: that item only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleError {
+    /// No such queue, or the message is not leased (any more).
+    MessageNotFound,
+    /// The caller may not consume there.
+    Forbidden,
+}
