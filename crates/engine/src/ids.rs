@@ -54,10 +54,6 @@ impl MessageId {
     /// When the message was enqueued.
     #[must_use]
     pub const fn enqueued_at(self) -> Millis {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "48 bits are left after the shift"
-        )]
         Millis((self.0 >> 80) as u64)
     }
 
