@@ -49,13 +49,7 @@ impl std::error::Error for Error {}
 /// # Errors
 /// Cargo failed, or answered in another shape than format version 1.
 pub fn packages(root: &Path) -> Result<Vec<Package>, Error> {
-    let args = [
-        "metadata",
-        "--format-version",
-        "1",
-        "--no-deps",
-        "--offline",
-    ];
+    let args = ["metadata", "--format-version", "1", "--no-deps"];
     parse_metadata(&cargo(root, &args)?)
 }
 
@@ -68,14 +62,7 @@ pub fn packages(root: &Path) -> Result<Vec<Package>, Error> {
 /// Cargo failed, with what it wrote.
 pub fn closure(root: &Path, package: &str) -> Result<Vec<String>, Error> {
     let args = [
-        "tree",
-        "-p",
-        package,
-        "-e",
-        "normal",
-        "--prefix",
-        "none",
-        "--offline",
+        "tree", "-p", package, "-e", "normal", "--prefix", "none", "--locked",
     ];
     Ok(parse_tree(&cargo(root, &args)?))
 }
