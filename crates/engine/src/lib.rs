@@ -27,7 +27,7 @@ mod subscribe;
 pub use admin::{
     AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, KeyStats,
     MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
-    QueueSummary, RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
+    QueueSummary, Rebalancing, RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError};
