@@ -72,14 +72,20 @@ pub fn sizes(files: &[SourceFile], ratchet: &Ratchet) -> Vec<Finding> {
 
 /// Names the first wide line too, so that the finding leads to a place.
 fn width(file: &SourceFile, text: &str, ratchet: &Ratchet) -> Option<Finding> {
-    // An address cannot be broken.
-    let is_wide = |line: &str| line.chars().count() > WIDTH_MAX && !line.contains("https://");
+    let is_wide = |line: &str| line.chars().count() > WIDTH_MAX && !is_unbreakable(line);
     let wide = text.lines().filter(|line| is_wide(line)).count();
     let mut finding = ratchet.judge(Kind::Wide, &file.path, wide, WIDE_LIMITS)?;
     if finding.path == file.path {
         finding.line = text.lines().position(is_wide).map_or(0, |index| index + 1);
     }
     Some(finding)
+}
+
+/// An address, or a row of a table in a documentation comment.
+fn is_unbreakable(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_row = line.starts_with("//! |") || line.starts_with("/// |");
+    line.contains("https://") || (is_row && line.ends_with('|'))
 }
 
 /// A file of tests only: below a `tests` folder, or named `tests.rs`, `*_tests.rs`.
@@ -216,6 +222,10 @@ mod tests {
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].line, 2);
         assert_eq!(found("src/a.rs", &wide, "wide src/a.rs 1"), []);
+        assert_eq!(
+            found("src/a.rs", &format!("//! | {} |\n", "x".repeat(98)), ""),
+            []
+        );
         assert_eq!(
             found("src/a.rs", &format!("// {}\n", "─".repeat(97)), ""),
             []

@@ -1,8 +1,9 @@
 //! Messages on their way to a consumer: `Delivery`.
 //!
 //! ```text
-//! u32 count | items: uuid id | string queue | map headers | bytes payload | string fairness_key | u32 weight
-//!                    | u32 attempt_count | u32 redrive_count | u64 enqueued_at | u64 leased_at | u64 lease_expires_at
+//! u32 count | items: uuid id | string queue | map headers | bytes payload
+//!                    | string fairness_key | u32 weight | u32 attempt_count | u32 redrive_count
+//!                    | u64 enqueued_at | u64 leased_at | u64 lease_expires_at
 //! ```
 
 use super::batch::{Batch, BatchWriter, offset_u32};

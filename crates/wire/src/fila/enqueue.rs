@@ -1,9 +1,11 @@
 //! Storing messages: `Enqueue` and `EnqueueResult`.
 //!
 //! ```text
-//! Enqueue:  u32 count | items: string queue | map headers | bytes payload | optional<string> fairness_key
-//!                              | optional<u32> weight | optional<u64> delay_ms | optional<string> idempotency_key
-//! EnqueueResult: u32 count | items: u8 code | uuid | bool duplicate || u16 hints: string queue | u64 node | string addr
+//! Enqueue:  u32 count | items: string queue | map headers | bytes payload
+//!                             | optional<string> fairness_key | optional<u32> weight
+//!                             | optional<u64> delay_ms | optional<string> idempotency_key
+//! EnqueueResult: u32 count | items: u8 code | uuid | bool duplicate
+//!                || u16 hints: string queue | u64 node | string addr
 //! ```
 
 use super::batch::{Batch, BatchWriter, offset_u32};

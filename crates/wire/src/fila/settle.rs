@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Ack:         u32 count | items: string queue | uuid id
-//! Nack:        u32 count | items: string queue | uuid id | string error | optional<u64> retry_after_ms
+//! Nack:        u32 count | items: string queue | uuid id | string error
+//!                               | optional<u64> retry_after_ms
 //! ExtendLease: u32 count | items: string queue | uuid id | u64 extend_by_ms
 //! ```
 
