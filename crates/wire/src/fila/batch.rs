@@ -54,7 +54,7 @@ impl<'a, T: Field<'a>> Batch<'a, T> {
     /// How many items the batch has in all.
     #[inline]
     #[must_use]
-    pub const fn count(&self) -> u32 {
+    pub const fn item_count(&self) -> u32 {
         self.count
     }
 

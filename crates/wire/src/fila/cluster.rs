@@ -1,8 +1,8 @@
 //! Where queues live and which node does what.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// Whether leaders are moved to balance the nodes.

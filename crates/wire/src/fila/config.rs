@@ -1,7 +1,7 @@
 //! Runtime configuration: `SetConfig`, `GetConfig`, `ListConfig` and their results.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
+use super::wire_struct::wire_struct;
 
 wire_struct! {
     /// Sets one key.

@@ -2,9 +2,9 @@
 //!
 //! The request ID of the `Consume` names the subscription in the other three and in deliveries.
 
-use super::field::wire_struct;
 use super::property_key::PropertyKey;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// What a throttle does with a message that lacks a part of the key.

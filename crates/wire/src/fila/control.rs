@@ -1,7 +1,7 @@
 //! Opening, keeping and closing a connection (`Connection Lifecycle`).
 
 use super::capability::Capabilities;
-use super::field::wire_struct;
+use super::wire_struct::wire_struct;
 
 wire_struct! {
     /// The first frame of a connection, with request ID 0. Its layout is frozen.

@@ -10,8 +10,9 @@
 
 use super::batch::{Batch, BatchWriter, offset_u32};
 use super::error_code::ErrorCode;
-use super::field::{EncodeError, Field, wire_struct, write_bytes, write_string};
+use super::field::{EncodeError, Field, write_bytes, write_string};
 use super::headers::Headers;
+use super::wire_struct::wire_struct;
 use super::{MessageId, Opcode};
 use crate::cursor::{DecodeError, Reader};
 
@@ -309,6 +310,6 @@ impl<'o> EnqueueResultWriter<'o> {
     /// # Errors
     /// When there are too many, or a text does not fit its prefix.
     pub fn finish_with_hints(self, hints: &[RouteHint<'_>]) -> Result<(), EncodeError> {
-        super::field::layout::list_u16::write(hints, self.batch.finish_into())
+        super::layout::list_u16::write(hints, self.batch.finish_into())
     }
 }

@@ -1,7 +1,7 @@
 //! The error frame (`Error Frame`), which refuses a request as a whole.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
+use super::wire_struct::wire_struct;
 
 /// Metadata key of `NotLeader`: where the leader is, as `host:port`.
 pub const META_LEADER_ADDR: &str = "leader_addr";

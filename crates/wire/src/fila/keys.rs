@@ -1,7 +1,7 @@
 //! API keys and their permissions.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
+use super::wire_struct::wire_struct;
 
 /// The permission to enqueue.
 pub const PERMISSION_PRODUCE: &str = "produce";

@@ -29,7 +29,9 @@
 
 use core::fmt;
 
+mod layout;
 mod table;
+mod wire_struct;
 
 pub mod batch;
 pub mod capability;

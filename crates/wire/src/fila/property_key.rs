@@ -1,7 +1,7 @@
 //! The `key` primitive: which properties of a message form a group.
 
-use super::field::wire_struct;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// What one part of a key looks at.

@@ -1,9 +1,9 @@
 //! Creating, changing, removing and listing queues.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
 use super::property_key::PropertyKey;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// How a queue orders deliveries.

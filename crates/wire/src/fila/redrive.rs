@@ -1,8 +1,8 @@
 //! Moving dead letters back: `Redrive`, `RedriveResult`.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// Which dead letters meet the parent's `on_enqueue` script again.

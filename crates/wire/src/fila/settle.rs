@@ -9,7 +9,8 @@
 
 use super::batch::{Batch, BatchWriter, offset_u32};
 use super::error_code::ErrorCode;
-use super::field::{EncodeError, Field, wire_struct, write_string};
+use super::field::{EncodeError, Field, write_string};
+use super::wire_struct::wire_struct;
 use super::{MessageId, Opcode};
 use crate::cursor::{DecodeError, Reader};
 

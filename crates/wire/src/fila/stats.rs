@@ -2,8 +2,8 @@
 
 use super::consume::ThrottleLimit;
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
 use super::property_key::PropertyKey;
+use super::wire_struct::wire_struct;
 
 wire_struct! {
     /// Asks for the counters of one queue.

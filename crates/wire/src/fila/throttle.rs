@@ -1,9 +1,9 @@
 //! The state of throttles and of their buckets.
 
 use super::error_code::ErrorCode;
-use super::field::wire_struct;
 use super::stats::ThrottleSummary;
 use super::table::named_values;
+use super::wire_struct::wire_struct;
 
 named_values! {
     /// Which bucket of a throttle is meant.
