@@ -1,7 +1,5 @@
 //! The byte counts that the specification works out in `Overhead Analysis`, and the frame layout.
 
-#![expect(clippy::unwrap_used, reason = "a refused frame fails the test")]
-
 use tanda_wire::fila::enqueue::{EnqueueBatch, EnqueueItem, EnqueueWriter};
 use tanda_wire::fila::frame::{
     MAX_FRAME_DEFAULT, begin_frame, end_frame, split_frame, write_body, write_frame,
