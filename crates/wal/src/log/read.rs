@@ -1,0 +1,103 @@
+//! Reading bytes of records, from memory or back from disk.
+
+use bytes::Bytes;
+
+use super::Log;
+use crate::cache::{Run, slice_of};
+use crate::disk::{Disk, DiskCall, DiskError, read_up_to};
+use crate::error::{Corruption, ReadError};
+use crate::format::{BatchHeader, Seed};
+use crate::lsn::{Lsn, in_memory};
+use crate::segments::Segment;
+
+impl<D: Disk> Log<D> {
+    /// `len` bytes at `at`, all inside one record.
+    ///
+    /// From memory where possible, without copying (bytes of the batch that is still open are
+    /// copied); otherwise the whole batch is read back, checked and kept for the next reads, with
+    /// some small batches after it. Blocks on the disk in that case only.
+    ///
+    /// The result shares a buffer of up to a chunk (1 MiB by default) or one large record: hold
+    /// it until it is sent, and copy it if it is to stay longer.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read(&mut self, at: Lsn, len: u32) -> Result<Bytes, ReadError> {
+        if let Some(bytes) = self.read_cached(at, len) {
+            return Ok(bytes);
+        }
+        let oldest = self.oldest();
+        if at < oldest {
+            return Err(ReadError::Reclaimed { at, oldest });
+        }
+        let segment = self
+            .segments
+            .find(at.0)
+            .ok_or(ReadError::OutOfRange { at, len })?;
+        let seed = Seed::new(self.config.log_id, segment.epoch);
+        let run = read_run::<D>(segment, seed, at.0, self.config.read_ahead_bytes)?
+            .ok_or(ReadError::OutOfRange { at, len })?;
+        let bytes = run.slice(at.0, len);
+        self.read_cache.insert(run);
+        bytes.ok_or(ReadError::OutOfRange { at, len })
+    }
+
+    /// Like [`Self::read`], but `None` where it would have to go to the disk.
+    pub fn read_cached(&mut self, at: Lsn, len: u32) -> Option<Bytes> {
+        let (position, open) = self.tail.open();
+        if at.0 >= position {
+            let from = usize::try_from(at.0 - position).ok()?;
+            let bytes = open.get(from..from.checked_add(len as usize)?)?;
+            return Some(Bytes::copy_from_slice(bytes));
+        }
+        slice_of(self.tail.sealed(), at.0, len)
+            .or_else(|| self.cache.slice(at.0, len))
+            .or_else(|| self.read_cache.slice(at.0, len))
+    }
+}
+
+/// Reads and checks the batch that holds `at` and some after it.
+fn read_run<D: Disk>(
+    segment: &Segment<D::File>,
+    seed: Seed,
+    at: u64,
+    run_bytes: usize,
+) -> Result<Option<Run>, ReadError> {
+    let Some((position, end)) = segment.run_at(at, run_bytes) else {
+        return Ok(None);
+    };
+    let slot = &segment.slot;
+    let mut bytes = vec![0; in_memory(end - position)];
+    let filled = read_up_to(&*slot.file, position - segment.base, &mut bytes)
+        .map_err(|e| ReadError::Disk(DiskError::new(DiskCall::Read, &slot.name, e)))?;
+    bytes.truncate(filled);
+    let bytes = Bytes::from(bytes);
+    let mut batches = Vec::new();
+    let mut next = position;
+    while next < end {
+        let rest = bytes.slice(in_memory(next - position).min(bytes.len())..);
+        let checked = BatchHeader::decode(&rest, seed, segment.epoch, next)
+            .and_then(|header| header.body(seed, &rest).map(|_| header));
+        match checked {
+            Ok(header) => {
+                let batch_bytes = in_memory(header.total_bytes()).min(rest.len());
+                batches.push((next, rest.slice(..batch_bytes)));
+                next = header.end();
+            }
+            // A bad batch matters to whoever asks for it, not to the one before.
+            Err(_) if next > at => break,
+            Err(bad) => {
+                return Err(ReadError::Corrupt(Corruption {
+                    file: slot.name.clone(),
+                    offset: next - segment.base,
+                    detail: bad.describe().to_owned(),
+                }));
+            }
+        }
+    }
+    Ok(Some(Run {
+        position,
+        end: next,
+        batches,
+    }))
+}

@@ -1,0 +1,322 @@
+//! The growing end of the log: the open batch, the sealed ones behind it, and their buffers.
+//!
+//! A chunk is one buffer that takes several batches in a row. A sealed batch is split off it
+//! without copying; when every batch of a chunk is gone from the cache and from readers, the
+//! chunk's memory is used again, so a busy log allocates nothing and touches no fresh pages.
+
+use std::collections::VecDeque;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::format::{
+    BATCH_HEADER_BYTES, BLOCK_BYTES, BatchHeader, Body, Claims, LENGTH_BYTES, Seed, padded,
+};
+use crate::lsn::{Geometry, SegmentIndex, in_memory};
+
+/// A batch ready to be written; clones share the bytes.
+#[derive(Clone, Debug)]
+pub(crate) struct SealedBatch {
+    pub(crate) position: u64,
+    /// Header, records and padding: whole blocks.
+    pub(crate) bytes: Bytes,
+    pub(crate) records: u32,
+    pub(crate) claims: Claims,
+    pub(crate) segment: Window,
+}
+
+impl SealedBatch {
+    pub(crate) const fn end(&self) -> u64 {
+        self.position + self.bytes.len() as u64
+    }
+}
+
+/// The windows of one segment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Window {
+    pub(crate) index: SegmentIndex,
+    pub(crate) span: u32,
+}
+
+/// Where the next batch goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) segment: Window,
+    /// Position of the next batch; whole blocks.
+    pub(crate) position: u64,
+    /// End of the segment's file, as a position.
+    pub(crate) segment_end: u64,
+}
+
+/// The growing end of the log. See the module head.
+pub(crate) struct Tail {
+    geometry: Geometry,
+    seed: Seed,
+    epoch: u64,
+    chunk_bytes: usize,
+    /// Claims of the next batch to be sealed.
+    pub(crate) claims: Claims,
+    /// The open batch, starting with the place of its header, and room behind it.
+    chunk: BytesMut,
+    /// Record bytes that the open batch still takes; 0 when no batch is open.
+    room: usize,
+    records: u32,
+    /// Position of the open batch, or of the next one.
+    place: Place,
+    /// Position after the newest record.
+    sealed_end: u64,
+    sealed: VecDeque<SealedBatch>,
+    sealed_bytes: usize,
+    chunks: ChunkPool,
+}
+
+impl Tail {
+    pub(crate) fn new(
+        geometry: Geometry,
+        (seed, epoch): (Seed, u64),
+        chunks: (usize, usize),
+        claims: Claims,
+        place: Place,
+    ) -> Self {
+        let (chunk_bytes, chunks_max) = chunks;
+        Self {
+            geometry,
+            seed,
+            epoch,
+            chunk_bytes,
+            claims,
+            chunk: BytesMut::new(),
+            room: 0,
+            records: 0,
+            place,
+            sealed_end: place.position,
+            sealed: VecDeque::new(),
+            sealed_bytes: 0,
+            chunks: ChunkPool {
+                retired: VecDeque::new(),
+                retired_max: chunks_max,
+                standby: None,
+                dedicated: false,
+            },
+        }
+    }
+
+    /// Adds a record of at most `RECORD_BYTES_MAX` bytes and returns its position.
+    ///
+    /// Copies the record once. A full batch is sealed on the way.
+    #[inline]
+    pub(crate) fn append(&mut self, record: &[u8]) -> u64 {
+        let need = LENGTH_BYTES + record.len();
+        if need > self.room {
+            self.open_batch(need);
+        }
+        let at = self.place.position + self.chunk.len() as u64 + LENGTH_BYTES as u64;
+        self.chunk.put_u32_le(length_of(record));
+        self.chunk.put_slice(record);
+        self.room -= need;
+        self.records += 1;
+        at
+    }
+
+    /// Position after the newest record.
+    pub(crate) fn end(&self) -> u64 {
+        if self.chunk.is_empty() {
+            self.sealed_end
+        } else {
+            self.place.position + self.chunk.len() as u64
+        }
+    }
+
+    /// Bytes of the open batch and of the sealed ones not yet taken.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.chunk.len() + self.sealed_bytes
+    }
+
+    /// Closes the open batch, if there is one.
+    pub(crate) fn seal(&mut self) {
+        if !self.chunk.is_empty() {
+            self.sealed_end = self.end();
+            self.close_batch();
+        }
+    }
+
+    /// Adds a batch without records that carries the current claims.
+    pub(crate) fn seal_marker(&mut self) {
+        self.open_batch(LENGTH_BYTES);
+        self.close_batch();
+    }
+
+    /// Takes all sealed batches, oldest first.
+    pub(crate) fn take_sealed(&mut self) -> VecDeque<SealedBatch> {
+        self.sealed_bytes = 0;
+        std::mem::take(&mut self.sealed)
+    }
+
+    /// Gives back batches that could not be written yet.
+    pub(crate) fn put_back(&mut self, batches: Vec<SealedBatch>) {
+        for batch in batches.into_iter().rev() {
+            self.sealed_bytes += batch.bytes.len();
+            self.sealed.push_front(batch);
+        }
+    }
+
+    pub(crate) const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    pub(crate) const fn sealed(&self) -> &VecDeque<SealedBatch> {
+        &self.sealed
+    }
+
+    /// The position and bytes of the open batch; empty when none is open.
+    pub(crate) fn open(&self) -> (u64, &[u8]) {
+        (self.place.position, &self.chunk)
+    }
+
+    /// Slow path: seals what is open and opens a batch that takes `need` bytes of records.
+    #[cold]
+    fn open_batch(&mut self, need: usize) {
+        self.seal();
+        let total = BATCH_HEADER_BYTES + need;
+        if self.place.position + padded(total) as u64 > self.place.segment_end {
+            self.enter_segment(padded(total) as u64);
+        }
+        if whole_blocks(self.chunk.capacity()) < total {
+            self.chunks
+                .replace(&mut self.chunk, padded(total), self.chunk_bytes);
+        }
+        let segment_room = in_memory(self.place.segment_end - self.place.position);
+        let capacity = whole_blocks(self.chunk.capacity()).min(segment_room);
+        self.chunk.put_bytes(0, BATCH_HEADER_BYTES);
+        self.room = capacity - BATCH_HEADER_BYTES;
+    }
+
+    fn enter_segment(&mut self, batch_bytes: u64) {
+        let Window { index, span } = self.place.segment;
+        let next = SegmentIndex(index.0 + u64::from(span));
+        self.place = Place::for_batch(self.geometry, next, batch_bytes);
+    }
+
+    fn close_batch(&mut self) {
+        let used = self.chunk.len();
+        let batch_bytes = padded(used);
+        self.chunk.put_bytes(0, batch_bytes - used);
+        let mut batch = self.chunk.split();
+        if let Some((header, body)) = batch.split_first_chunk_mut::<BATCH_HEADER_BYTES>() {
+            let body = Body {
+                bytes: body.get(..used - BATCH_HEADER_BYTES).unwrap_or_default(),
+                records: self.records,
+            };
+            let place = (self.epoch, self.place.position);
+            *header = BatchHeader::seal(self.seed, place, self.claims, body).encode(self.seed);
+        }
+        self.sealed_bytes += batch_bytes;
+        self.sealed.push_back(SealedBatch {
+            position: self.place.position,
+            bytes: batch.freeze(),
+            records: self.records,
+            claims: self.claims,
+            segment: self.place.segment,
+        });
+        self.place.position += batch_bytes as u64;
+        self.records = 0;
+        self.room = 0;
+    }
+}
+
+impl Place {
+    /// The start of segment `index`, made for a first batch of `batch_bytes`.
+    pub(crate) fn for_batch(geometry: Geometry, index: SegmentIndex, batch_bytes: u64) -> Self {
+        let position = geometry.first_batch(index);
+        let file_bytes = BLOCK_BYTES + batch_bytes;
+        let windows = geometry.windows(file_bytes);
+        let file_bytes = if windows > 1 {
+            file_bytes
+        } else {
+            geometry.segment_bytes()
+        };
+        Self {
+            segment: Window {
+                index,
+                span: u32::try_from(windows).unwrap_or(u32::MAX),
+            },
+            position,
+            segment_end: geometry.base(index) + file_bytes,
+        }
+    }
+}
+
+/// Buffers for chunks.
+struct ChunkPool {
+    /// Ends of used-up chunks, oldest first: reusable once their batches are dropped.
+    retired: VecDeque<BytesMut>,
+    retired_max: usize,
+    /// A chunk put aside while a record larger than a chunk has a buffer of its own.
+    standby: Option<BytesMut>,
+    /// The buffer in use was made for one large record; its memory goes when the record does.
+    dedicated: bool,
+}
+
+impl ChunkPool {
+    /// Puts a buffer with at least `need` bytes of room in place of `chunk`, which is empty.
+    fn replace(&mut self, chunk: &mut BytesMut, need: usize, chunk_bytes: usize) {
+        let old = std::mem::take(chunk);
+        if self.dedicated {
+            drop(old);
+        } else if need > chunk_bytes {
+            self.standby = Some(old);
+        } else {
+            self.retire(old);
+        }
+        self.dedicated = need > chunk_bytes;
+        *chunk = if self.dedicated {
+            BytesMut::with_capacity(need)
+        } else {
+            match self.standby.take() {
+                Some(standby) if whole_blocks(standby.capacity()) >= need => standby,
+                Some(standby) => {
+                    self.retire(standby);
+                    self.reuse(chunk_bytes)
+                }
+                None => self.reuse(chunk_bytes),
+            }
+        };
+    }
+
+    fn retire(&mut self, chunk: BytesMut) {
+        if self.retired.len() >= self.retired_max {
+            // The oldest is still pinned by a reader: let its memory go with that reader.
+            self.retired.pop_front();
+        }
+        self.retired.push_back(chunk);
+    }
+
+    fn reuse(&mut self, chunk_bytes: usize) -> BytesMut {
+        for slot in 0..self.retired.len().min(REUSE_TRIES) {
+            if let Some(chunk) = self.retired.get_mut(slot)
+                && chunk.try_reclaim(chunk_bytes)
+                && let Some(chunk) = self.retired.remove(slot)
+            {
+                return chunk;
+            }
+        }
+        BytesMut::with_capacity(chunk_bytes)
+    }
+}
+
+/// How many of the oldest chunks are asked for their memory before a new one is made; a few,
+/// because a slow reader may hold on to the very oldest.
+const REUSE_TRIES: usize = 4;
+
+const fn whole_blocks(bytes: usize) -> usize {
+    bytes - bytes % in_memory(BLOCK_BYTES)
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "records are bounded by RECORD_BYTES_MAX, far below 4 GiB"
+)]
+const fn length_of(record: &[u8]) -> u32 {
+    record.len() as u32
+}
+
+const _: () = assert!(crate::config::RECORD_BYTES_MAX < u32::MAX as usize / 2);
