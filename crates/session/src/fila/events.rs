@@ -1,0 +1,218 @@
+//! What the engine says, as frames.
+
+use bytes::Bytes;
+use tanda_engine::{
+    DeliveryBatch, Event, MessageId, PublishResult, Request, SettleBatch, SettleItem, SettleResult,
+    Settlement, Span, SubscribeError, SubscriptionEnd,
+};
+use tanda_wire::fila::consume::ConsumeOk;
+use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta};
+use tanda_wire::fila::enqueue::EnqueueResultWriter;
+use tanda_wire::fila::frame::HEADER_BYTES;
+use tanda_wire::fila::settle::{CodesWriter, ExtendResultWriter};
+use tanda_wire::fila::{ErrorCode, Opcode};
+
+use super::errors;
+use super::link::Link;
+use super::replies;
+use super::slots::{Kind, Slots};
+
+/// Body bytes of a delivery frame, a larger single message excepted: enough to make the cost of a
+/// frame vanish, little enough that an answer queued behind it does not wait long.
+const DELIVERY_BYTES_MAX: usize = 1 << 20;
+
+/// A content without headers and payload.
+const EMPTY_CONTENT: &[u8] = &[0; 6];
+
+/// Takes one event. Events of requests and subscriptions that ended meanwhile are ignored.
+pub(super) fn on_event(link: &mut Link, event: Event) {
+    match event {
+        Event::Published { token, results } => published(link, token, &results),
+        Event::Settled { token, results } => settled(link, token, &results),
+        Event::Subscribed { token, consumer } => subscribed(link, token, consumer),
+        Event::SubscribeFailed { token, error } => subscribe_failed(link, token, &error),
+        Event::Delivery { token, batch } => delivery(link, token, &batch),
+        Event::SubscriptionEnded { token, reason } => subscription_ended(link, token, reason),
+        Event::Admin { token, reply } => {
+            if let Some(entry) = link.slots.remove(token) {
+                replies::on_reply(link, &entry, &reply);
+            }
+        }
+        Event::StorageFailed { token } => storage_failed(link, token),
+    }
+}
+
+fn published(link: &mut Link, token: u32, results: &[PublishResult]) {
+    let Some(entry) = link.slots.remove(token) else {
+        return;
+    };
+    link.outbound
+        .frame(Opcode::EnqueueResult, entry.request_id, |out| {
+            out.reserve(4 + results.len() * 18 + 2);
+            let mut writer = EnqueueResultWriter::new(out);
+            for result in results {
+                let (code, id, duplicate) = match result {
+                    PublishResult::Stored(id) => (ErrorCode::Ok, *id, false),
+                    PublishResult::Duplicate(id) => (ErrorCode::Ok, *id, true),
+                    PublishResult::Refused(error) => {
+                        (errors::publish(*error), MessageId::NIL, false)
+                    }
+                };
+                writer.push(code, &id.to_bytes(), duplicate)?;
+            }
+            writer.finish();
+            Ok(())
+        });
+}
+
+fn settled(link: &mut Link, token: u32, results: &[SettleResult]) {
+    let Some(entry) = link.slots.remove(token) else {
+        return;
+    };
+    let opcode = match entry.kind {
+        Kind::Extend => return extended(link, entry.request_id, results),
+        Kind::Nack => Opcode::NackResult,
+        Kind::Ack
+        | Kind::Publish
+        | Kind::Subscribing
+        | Kind::Cancelled
+        | Kind::Subscribed
+        | Kind::Admin
+        | Kind::Routes(_)
+        | Kind::MoveLeader => Opcode::AckResult,
+    };
+    link.outbound.frame(opcode, entry.request_id, |out| {
+        out.reserve(4 + results.len());
+        let mut writer = CodesWriter::new(out);
+        for result in results {
+            writer.push(result.map_or_else(errors::settle, |_| ErrorCode::Ok))?;
+        }
+        writer.finish();
+        Ok(())
+    });
+}
+
+fn extended(link: &mut Link, request_id: u32, results: &[SettleResult]) {
+    link.outbound
+        .frame(Opcode::ExtendLeaseResult, request_id, |out| {
+            out.reserve(4 + results.len() * 9);
+            let mut writer = ExtendResultWriter::new(out);
+            for result in results {
+                match result {
+                    Ok(expires_at) => writer.push(ErrorCode::Ok, expires_at.0)?,
+                    Err(error) => writer.push(errors::settle(*error), 0)?,
+                }
+            }
+            writer.finish();
+            Ok(())
+        });
+}
+
+fn subscribed(link: &mut Link, token: u32, consumer: u64) {
+    if let Some(request_id) = link.slots.on_subscribed(token) {
+        let consumer_id = format!("c{consumer}");
+        link.outbound.body(
+            request_id,
+            &ConsumeOk {
+                consumer_id: &consumer_id,
+            },
+        );
+    }
+}
+
+fn subscribe_failed(link: &mut Link, token: u32, error: &SubscribeError) {
+    if let Some(entry) = link.slots.remove(token) {
+        let (code, text) = errors::subscribe(error);
+        link.outbound.error(entry.request_id, code, &text, &[]);
+    }
+}
+
+fn subscription_ended(link: &mut Link, token: u32, reason: SubscriptionEnd) {
+    if let Some(entry) = link.slots.remove(token) {
+        let (code, text) = match reason {
+            SubscriptionEnd::QueueDeleted => (ErrorCode::QueueNotFound, "the queue was deleted"),
+        };
+        link.outbound.error(entry.request_id, code, text, &[]);
+    }
+}
+
+/// The outcome of the token's request is unknown, and the broker will not find out.
+fn storage_failed(link: &mut Link, token: u32) {
+    if let Some(entry) = link.slots.remove(token) {
+        let text = "the log failed: the outcome of this request is unknown";
+        link.outbound
+            .error(entry.request_id, ErrorCode::StorageError, text, &[]);
+    }
+}
+
+fn delivery(link: &mut Link, token: u32, batch: &DeliveryBatch) {
+    let entry = link.slots.entry(token);
+    let Some(request_id) = entry
+        .filter(|entry| matches!(entry.kind, Kind::Subscribed))
+        .map(|entry| entry.request_id)
+    else {
+        return give_back(link, batch);
+    };
+    let body_bytes_max = DELIVERY_BYTES_MAX.min(link.outbound.frame_bytes_max() - HEADER_BYTES);
+    let mut rest = batch.items.as_slice();
+    while !rest.is_empty() {
+        let items = rest
+            .iter()
+            .map(|item| (wire_item(batch, item), item.budget_bytes()));
+        let taken = link.outbound.deliveries(request_id, items, body_bytes_max);
+        rest = rest.get(taken.max(1)..).unwrap_or_default();
+    }
+}
+
+#[inline]
+fn wire_item<'a>(batch: &'a DeliveryBatch, item: &tanda_engine::DeliveryItem) -> DeliveryItem<'a> {
+    let content = batch.content(item);
+    debug_assert!(
+        content.len() >= EMPTY_CONTENT.len(),
+        "{}: no content",
+        item.id
+    );
+    DeliveryItem {
+        meta: DeliveryMeta {
+            message_id: item.id.to_bytes(),
+            weight: item.weight,
+            attempt_count: item.attempts,
+            redrive_count: item.redrives,
+            enqueued_at_ms: item.id.enqueued_at().0,
+            leased_at_ms: batch.leased_at.0,
+            lease_expires_at_ms: batch.lease_expires_at.0,
+        },
+        queue: &batch.queue,
+        fairness_key: batch.fairness_key(item),
+        content: if content.is_empty() {
+            EMPTY_CONTENT
+        } else {
+            content
+        },
+    }
+}
+
+/// Messages that were on their way when their subscription was cancelled: the peer must not get
+/// them any more, and they need not wait for their leases to end.
+fn give_back(link: &mut Link, batch: &DeliveryBatch) {
+    link.outbound.count_drained(batch.budget_bytes());
+    let data = Bytes::copy_from_slice(batch.queue.as_bytes());
+    let queue = Span {
+        start: 0,
+        len: u32::try_from(data.len()).unwrap_or(u32::MAX),
+    };
+    let items = batch
+        .items
+        .iter()
+        .map(|item| SettleItem {
+            queue,
+            id: item.id,
+            settlement: Settlement::Requeue,
+        })
+        .collect();
+    let reply = link.reply_to(Slots::NO_ANSWER);
+    link.requests.push(Request::Settle {
+        reply,
+        batch: SettleBatch { data, items },
+    });
+}

@@ -1,0 +1,178 @@
+//! Rare requests about queues and runtime configuration.
+
+use tanda_engine::AdminRequest;
+use tanda_wire::fila::ErrorCode;
+use tanda_wire::fila::config::{GetConfig, ListConfig, SetConfig};
+use tanda_wire::fila::queue_admin::{
+    CreateQueue, CreateQueueResult, DeleteQueue, ListQueues, UpdateQueue, UpdateQueueResult,
+};
+use tanda_wire::fila::redrive::{Reclassify, Redrive, RedriveResult};
+use tanda_wire::fila::stats::GetStats;
+use tanda_wire::fila::throttle::{
+    GetThrottleBucket, GetThrottleBucketResult, GetThrottleStats, GetThrottleStatsResult,
+};
+
+use super::link::{Call, Link};
+use super::queue_settings;
+use super::slots::Kind;
+
+pub(super) fn on_create_queue(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<CreateQueue<'_>>(call) else {
+        return;
+    };
+    match queue_settings::spec(&frame) {
+        Ok(spec) => {
+            let request = AdminRequest::CreateQueue(Box::new(spec));
+            link.ask(call.request_id, Kind::Admin, request);
+        }
+        Err(queue_settings::InvalidSetting) => {
+            let error_code = ErrorCode::InvalidConfigValue;
+            let result = CreateQueueResult {
+                error_code,
+                queue_id: "",
+            };
+            link.outbound.body(call.request_id, &result);
+        }
+    }
+}
+
+pub(super) fn on_update_queue(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<UpdateQueue<'_>>(call) else {
+        return;
+    };
+    match queue_settings::changes(&frame) {
+        Ok(changes) => {
+            let (name, changes) = (frame.queue.to_owned(), Box::new(changes));
+            link.ask(
+                call.request_id,
+                Kind::Admin,
+                AdminRequest::UpdateQueue { name, changes },
+            );
+        }
+        Err(queue_settings::InvalidSetting) => {
+            let error_code = ErrorCode::InvalidConfigValue;
+            link.outbound
+                .body(call.request_id, &UpdateQueueResult { error_code });
+        }
+    }
+}
+
+pub(super) fn on_delete_queue(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<DeleteQueue<'_>>(call) else {
+        return;
+    };
+    let name = frame.queue.to_owned();
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::DeleteQueue { name },
+    );
+}
+
+pub(super) fn on_list_queues(link: &mut Link, call: &Call) {
+    if link.decode::<ListQueues>(call).is_some() {
+        link.ask(call.request_id, Kind::Admin, AdminRequest::ListQueues);
+    }
+}
+
+pub(super) fn on_stats(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<GetStats<'_>>(call) else {
+        return;
+    };
+    let name = frame.queue.to_owned();
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::QueueStats { name },
+    );
+}
+
+/// No queue has scripts yet, so all messages count as classified and the three modes are one.
+pub(super) fn on_redrive(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<Redrive<'_>>(call) else {
+        return;
+    };
+    if Reclassify::from_wire(frame.reclassify).is_none() {
+        let error_code = ErrorCode::InvalidConfigValue;
+        let result = RedriveResult {
+            error_code,
+            ..RedriveResult::default()
+        };
+        return link.outbound.body(call.request_id, &result);
+    }
+    let (name, count) = (frame.dlq_queue.to_owned(), frame.count);
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::Redrive { name, count },
+    );
+}
+
+pub(super) fn on_set_config(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<SetConfig<'_>>(call) else {
+        return;
+    };
+    let (key, value) = (frame.key.to_owned(), frame.value.to_owned());
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::SetConfig { key, value },
+    );
+}
+
+pub(super) fn on_get_config(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<GetConfig<'_>>(call) else {
+        return;
+    };
+    let key = frame.key.to_owned();
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::GetConfig { key },
+    );
+}
+
+pub(super) fn on_list_config(link: &mut Link, call: &Call) {
+    let Some(frame) = link.decode::<ListConfig<'_>>(call) else {
+        return;
+    };
+    let prefix = frame.prefix.to_owned();
+    link.ask(
+        call.request_id,
+        Kind::Admin,
+        AdminRequest::ListConfig { prefix },
+    );
+}
+
+/// Nobody can declare a throttle yet, so none has this name.
+pub(super) fn on_throttle_stats(link: &mut Link, call: &Call) {
+    if link.decode::<GetThrottleStats<'_>>(call).is_some() {
+        let error_code = ErrorCode::ThrottleNotFound;
+        let result = GetThrottleStatsResult {
+            error_code,
+            ..GetThrottleStatsResult::default()
+        };
+        link.outbound.body(call.request_id, &result);
+    }
+}
+
+/// Like [`on_throttle_stats`].
+pub(super) fn on_throttle_bucket(link: &mut Link, call: &Call) {
+    if link.decode::<GetThrottleBucket<'_>>(call).is_some() {
+        let error_code = ErrorCode::ThrottleNotFound;
+        let result = GetThrottleBucketResult {
+            error_code,
+            ..GetThrottleBucketResult::default()
+        };
+        link.outbound.body(call.request_id, &result);
+    }
+}
+
+/// API keys and permissions.
+pub(super) fn on_not_in_service(link: &mut Link, call: &Call) {
+    let problem = format!(
+        "{} is not in service yet: this version runs without authentication",
+        call.opcode
+    );
+    link.invalid_frame(call.request_id, &problem);
+}
