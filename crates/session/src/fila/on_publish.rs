@@ -12,7 +12,7 @@ use super::slots::Kind;
 
 pub(super) fn on_enqueue(link: &mut Link, call: Call) {
     let items = match EnqueueBatch::decode_header(&call.body) {
-        Ok(batch) if too_many(link, &call, EnqueueBatch::count(&batch)) => return,
+        Ok(batch) if too_many(link, &call, batch.item_count()) => return,
         Ok(batch) => decode_items(batch, &link.config),
         Err(error) => Err(error),
     };
@@ -51,7 +51,7 @@ fn decode_items(
     config: &SessionConfig,
 ) -> Result<Vec<PublishItem>, DecodeError> {
     // `decode_header` made sure that the body can hold so many.
-    let mut items = Vec::with_capacity(EnqueueBatch::count(&batch) as usize);
+    let mut items = Vec::with_capacity(batch.item_count() as usize);
     for message in batch {
         items.push(item(&message?, config.max_message_bytes));
     }

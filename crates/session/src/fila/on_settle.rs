@@ -48,7 +48,7 @@ fn decode_items<'a, T: Field<'a>>(
     convert: impl Fn(&T) -> SettleItem,
 ) -> Option<Vec<SettleItem>> {
     let batch = match Batch::<'a, T>::decode_header(&call.body) {
-        Ok(batch) if too_many(link, call, Batch::count(&batch)) => return None,
+        Ok(batch) if too_many(link, call, batch.item_count()) => return None,
         Ok(batch) => batch,
         Err(error) => {
             link.bad_body(call, error);
@@ -56,7 +56,7 @@ fn decode_items<'a, T: Field<'a>>(
         }
     };
     // `decode_header` made sure that the body can hold so many.
-    let mut items = Vec::with_capacity(Batch::count(&batch) as usize);
+    let mut items = Vec::with_capacity(batch.item_count() as usize);
     for item in batch {
         match item {
             Ok(item) => items.push(convert(&item)),
