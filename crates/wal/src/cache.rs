@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::format::BATCH_HEADER_BYTES;
+use crate::lsn::in_memory;
 use crate::tail::SealedBatch;
 
 /// The log's own batches, from the oldest kept to the newest handed out for writing.
@@ -39,8 +40,8 @@ impl WriteCache {
         }
     }
 
-    pub(crate) fn slice(&self, at: u64, len: u32) -> Option<Bytes> {
-        slice_of(&self.batches, at, len)
+    pub(crate) fn find(&self, at: u64, len: u32) -> Option<Found> {
+        find_in(&self.batches, at, len)
     }
 
     /// Lets the oldest batches go until the rest fits, but none that is not durable.
@@ -69,18 +70,40 @@ impl WriteCache {
     }
 }
 
-/// The bytes at `at`, if one of these batches (in order) holds them all.
-pub(crate) fn slice_of(batches: &VecDeque<SealedBatch>, at: u64, len: u32) -> Option<Bytes> {
-    let after = batches.partition_point(|batch| batch.position <= at);
-    let batch = batches.get(after.checked_sub(1)?)?;
-    slice_in(&batch.bytes, batch.position, at, len)
+/// A batch in memory that holds the bytes that were asked for.
+pub(crate) struct Found {
+    /// Position of its first byte.
+    pub(crate) position: u64,
+    pub(crate) batch: Bytes,
 }
 
-/// The bytes at `at`, if the batch at `position` holds them all.
-pub(crate) fn slice_in(batch: &Bytes, position: u64, at: u64, len: u32) -> Option<Bytes> {
-    let from = usize::try_from(at.checked_sub(position)?).ok()?;
-    let to = from.checked_add(len as usize)?;
-    (from >= BATCH_HEADER_BYTES && to <= batch.len()).then(|| batch.slice(from..to))
+impl Found {
+    /// `batch` stands at `position`; `None` when it does not hold all of the bytes as records.
+    fn new(position: u64, batch: &Bytes, at: u64, len: u32) -> Option<Self> {
+        let from = usize::try_from(at.checked_sub(position)?).ok()?;
+        let to = from.checked_add(len as usize)?;
+        (from >= BATCH_HEADER_BYTES && to <= batch.len()).then(|| Self {
+            position,
+            batch: batch.clone(),
+        })
+    }
+
+    /// The bytes that were asked for.
+    pub(crate) fn into_range(self, at: u64, len: u32) -> Bytes {
+        let mut bytes = self.batch;
+        // Bounded by `new`, so neither of the two can exceed the batch.
+        let from = in_memory(at - self.position).min(bytes.len());
+        bytes.advance(from);
+        bytes.truncate(len as usize);
+        bytes
+    }
+}
+
+/// The one of these batches (in order) that holds the bytes at `at`.
+pub(crate) fn find_in(batches: &VecDeque<SealedBatch>, at: u64, len: u32) -> Option<Found> {
+    let after = batches.partition_point(|batch| batch.position <= at);
+    let batch = batches.get(after.checked_sub(1)?)?;
+    Found::new(batch.position, &batch.bytes, at, len)
 }
 
 /// Verified batches read back in one go.
@@ -92,12 +115,12 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn slice(&self, at: u64, len: u32) -> Option<Bytes> {
+    pub(crate) fn find(&self, at: u64, len: u32) -> Option<Found> {
         let after = self
             .batches
             .partition_point(|(position, _)| *position <= at);
-        let (position, bytes) = self.batches.get(after.checked_sub(1)?)?;
-        slice_in(bytes, *position, at, len)
+        let (position, batch) = self.batches.get(after.checked_sub(1)?)?;
+        Found::new(*position, batch, at, len)
     }
 
     fn bytes(&self) -> usize {
@@ -125,8 +148,8 @@ impl ReadCache {
         self.bytes
     }
 
-    /// The bytes at `at`; their run becomes the newest.
-    pub(crate) fn slice(&mut self, at: u64, len: u32) -> Option<Bytes> {
+    /// The batch that holds the bytes at `at`; its run becomes the newest.
+    pub(crate) fn find(&mut self, at: u64, len: u32) -> Option<Found> {
         let place = self
             .runs
             .iter()
@@ -136,7 +159,7 @@ impl ReadCache {
         {
             self.runs.push_front(run);
         }
-        self.runs.front()?.slice(at, len)
+        self.runs.front()?.find(at, len)
     }
 
     /// Adds a run; older ones go, but the new one always stays.

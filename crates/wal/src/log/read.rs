@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Log;
-use crate::cache::{Run, slice_of};
+use crate::cache::{Found, Run, find_in};
 use crate::disk::{Disk, DiskCall, DiskError, read_up_to};
 use crate::error::{Corruption, ReadError};
 use crate::format::{BatchHeader, Seed};
@@ -23,8 +23,30 @@ impl<D: Disk> Log<D> {
     /// # Errors
     /// See [`ReadError`].
     pub fn read(&mut self, at: Lsn, len: u32) -> Result<Bytes, ReadError> {
-        if let Some(bytes) = self.read_cached(at, len) {
-            return Ok(bytes);
+        let found = self.find(at, len)?;
+        Ok(found.into_range(at.0, len))
+    }
+
+    /// Like [`Self::read`], but gives all of the buffer that holds the bytes, with the position of its
+    /// first byte: who reads many neighbours finds them there without asking again. Only bytes of
+    /// records mean something; batch headers and padding lie between them.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn read_chunk(&mut self, at: Lsn, len: u32) -> Result<(Lsn, Bytes), ReadError> {
+        let found = self.find(at, len)?;
+        Ok((Lsn(found.position), found.batch))
+    }
+
+    /// Like [`Self::read`], but `None` where it would have to go to the disk.
+    pub fn read_cached(&mut self, at: Lsn, len: u32) -> Option<Bytes> {
+        let found = self.find_cached(at, len)?;
+        Some(found.into_range(at.0, len))
+    }
+
+    fn find(&mut self, at: Lsn, len: u32) -> Result<Found, ReadError> {
+        if let Some(found) = self.find_cached(at, len) {
+            return Ok(found);
         }
         let oldest = self.oldest();
         if at < oldest {
@@ -37,22 +59,24 @@ impl<D: Disk> Log<D> {
         let seed = Seed::new(self.config.log_id, segment.epoch);
         let run = read_run::<D>(segment, seed, at.0, self.config.read_ahead_bytes)?
             .ok_or(ReadError::OutOfRange { at, len })?;
-        let bytes = run.slice(at.0, len);
+        let found = run.find(at.0, len);
         self.read_cache.insert(run);
-        bytes.ok_or(ReadError::OutOfRange { at, len })
+        found.ok_or(ReadError::OutOfRange { at, len })
     }
 
-    /// Like [`Self::read`], but `None` where it would have to go to the disk.
-    pub fn read_cached(&mut self, at: Lsn, len: u32) -> Option<Bytes> {
+    fn find_cached(&mut self, at: Lsn, len: u32) -> Option<Found> {
         let (position, open) = self.tail.open();
         if at.0 >= position {
             let from = usize::try_from(at.0 - position).ok()?;
             let bytes = open.get(from..from.checked_add(len as usize)?)?;
-            return Some(Bytes::copy_from_slice(bytes));
+            return Some(Found {
+                position: at.0,
+                batch: Bytes::copy_from_slice(bytes),
+            });
         }
-        slice_of(self.tail.sealed(), at.0, len)
-            .or_else(|| self.cache.slice(at.0, len))
-            .or_else(|| self.read_cache.slice(at.0, len))
+        find_in(self.tail.sealed(), at.0, len)
+            .or_else(|| self.cache.find(at.0, len))
+            .or_else(|| self.read_cache.find(at.0, len))
     }
 }
 

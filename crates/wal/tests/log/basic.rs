@@ -1,6 +1,8 @@
 //! Appending, committing, reading and reopening.
 
 use crate::support::{config, flush, idle, open, record};
+use bytes::Bytes;
+use tanda_wal::Lsn;
 use tanda_wal::mem_disk::MemDisk;
 
 #[test]
@@ -27,6 +29,36 @@ fn records_come_back_after_reopening() {
     assert_eq!(replayed, expected);
     assert!(log.durable() >= log.end());
     assert!(log.end() > third);
+}
+
+#[test]
+fn a_chunk_holds_the_neighbours_of_what_was_asked_for() {
+    let disk = MemDisk::new(3);
+    let (mut log, _) = open(&disk, &config()).unwrap();
+    let mut written = Vec::new();
+    let mut asked = 0;
+    for number in 0..300 {
+        let bytes = record(number, 100 + number % 300);
+        written.push((log.append(&bytes).unwrap(), bytes));
+        if number % 37 == 0 {
+            flush(&mut log).unwrap();
+        }
+    }
+    let mut held = (Lsn(0), Bytes::new());
+    for (at, bytes) in &written {
+        let len = bytes.len();
+        let lies_in = |held: &(Lsn, Bytes)| {
+            let from = usize::try_from(at.0.checked_sub(held.0.0)?).ok()?;
+            held.1.get(from..from + len).map(<[u8]>::to_vec)
+        };
+        if lies_in(&held).is_none() {
+            held = log.read_chunk(*at, u32::try_from(len).unwrap()).unwrap();
+            asked += 1;
+        }
+        assert_eq!(lies_in(&held).as_ref(), Some(bytes), "record at {at}");
+    }
+    // The records of the batch that is still open are copied one by one.
+    assert!(asked < 60, "asked {asked} times");
 }
 
 #[test]
