@@ -1,1 +1,33 @@
-//! Engine and log driven by events, deterministic.
+//! The deterministic heart: one shard of engine and log, driven by requests, finished flushes and
+//! time.
+//!
+//! Owns the order of things: what the engine decides is appended to the log, effects wait until the
+//! log is durable up to their position, delivered contents are read back, what never left is given
+//! back to the engine, dead segments are given back to the disk. It refuses to know threads,
+//! clocks, sockets and protocols; its caller runs flush jobs wherever it likes.
+//!
+//! ```text
+//!  Request ─► handle ─► Engine ──records──► Log ─► take_flush ─► FlushJob ─┐ run elsewhere
+//!                         │                  │                             │
+//!                         └─outputs─► EffectQueue ◄─durable─ on_flushed ◄──┘
+//!                                            │
+//!                                            └─► drain_released ─► (ConnId, Event)
+//! ```
+//!
+//! Later: several shards, requests routed to them, a publish that joins their confirms.
+
+mod config;
+mod delivery;
+mod effects;
+mod log_journal;
+mod node;
+mod open;
+mod refuse;
+mod returns;
+mod stats;
+mod upkeep;
+
+pub use config::NodeConfig;
+pub use node::Node;
+pub use open::{OpenError, RecoveryProgress};
+pub use stats::NodeStats;

@@ -1,0 +1,277 @@
+//! Effects that wait for the log.
+//!
+//! Owns the engine's outputs between decision and release. It refuses to know the engine, the log
+//! and time: positions come in, events go out.
+//!
+//! Rules:
+//! - Nothing leaves before the log is durable up to the position it waits for.
+//! - Deliveries, `Subscribed` and `SubscriptionEnded` of one connection leave in the order in which
+//!   the engine produced them.
+//! - Answers (`Published`, `Settled`, `Admin`, `SubscribeFailed`) may overtake: a session matches
+//!   them by token. So a fast queue's ack is answered while other things of its connection wait.
+
+use std::collections::VecDeque;
+use std::collections::vec_deque;
+
+use hashbrown::HashMap;
+use tanda_engine::{AdminReply, ConnId, DeliveryBatch, DeliveryItem, Event, Lsn, Output, SubId};
+
+/// Fixed seeds: the map is never iterated, its keys are the broker's own numbers.
+const SEEDS: [u64; 4] = [
+    0x9e37_79b9_7f4a_7c15,
+    0xbf58_476d_1ce4_e5b9,
+    0x94d0_49bb_1331_11eb,
+    0x2545_f491_4f6c_dd1d,
+];
+
+/// Outputs whose log position is not durable yet, oldest first.
+pub(crate) struct EffectQueue {
+    /// `after` never falls from front to back: an output that could go a little earlier than the
+    /// one before it goes with that one, so release looks at the front only.
+    waiting: VecDeque<Waiting>,
+    /// Connections with something in `waiting`; the counts match it.
+    conns: HashMap<ConnId, ConnWaiting, ahash::RandomState>,
+    /// Sum of `waiting[..].bytes`.
+    bytes: usize,
+}
+
+struct Waiting {
+    after: Lsn,
+    bytes: usize,
+    conn: ConnId,
+    event: Event,
+}
+
+/// What one connection has in the queue. `ordered <= all`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct ConnWaiting {
+    all: u32,
+    /// Of `all`: may not be overtaken by its like.
+    ordered: u32,
+}
+
+impl EffectQueue {
+    pub(crate) fn new() -> Self {
+        let [a, b, c, d] = SEEDS;
+        Self {
+            waiting: VecDeque::new(),
+            conns: HashMap::with_hasher(ahash::RandomState::with_seeds(a, b, c, d)),
+            bytes: 0,
+        }
+    }
+
+    /// Takes one output; gives it back when it may leave at once.
+    #[must_use]
+    pub(crate) fn offer(&mut self, output: Output, durable: Lsn) -> Option<(ConnId, Event)> {
+        let Output { conn, after, event } = output;
+        let ordered = is_ordered(&event);
+        let blocked = ordered && self.has_ordered(conn);
+        if after <= durable && !blocked {
+            return Some((conn, event));
+        }
+        let after = self.waiting.back().map_or(after, |w| w.after.max(after));
+        let bytes = event_bytes(&event);
+        self.bytes = self.bytes.saturating_add(bytes);
+        let counts = self.conns.entry(conn).or_default();
+        counts.all += 1;
+        counts.ordered += u32::from(ordered);
+        self.waiting.push_back(Waiting {
+            after,
+            bytes,
+            conn,
+            event,
+        });
+        None
+    }
+
+    /// The oldest output if the log is durable up to its position. Call again until `None`.
+    #[must_use]
+    pub(crate) fn pop(&mut self, durable: Lsn) -> Option<(ConnId, Event)> {
+        if self.waiting.front()?.after > durable {
+            return None;
+        }
+        let released = self.waiting.pop_front()?;
+        self.forget(&released);
+        Some((released.conn, released.event))
+    }
+
+    /// Removes all that waits for `conn`; its deliveries go to `undelivered`, oldest first.
+    pub(crate) fn remove_conn(&mut self, conn: ConnId, undelivered: &mut Vec<DeliveryBatch>) {
+        if !self.conns.contains_key(&conn) {
+            return;
+        }
+        self.remove_where(|waiting| waiting.conn == conn, undelivered);
+    }
+
+    /// Removes the deliveries that wait for `sub`; they go to `undelivered`, oldest first.
+    pub(crate) fn remove_sub(&mut self, sub: SubId, undelivered: &mut Vec<DeliveryBatch>) {
+        if !self.has_ordered(sub.conn) {
+            return;
+        }
+        self.remove_where(
+            |waiting| waiting.conn == sub.conn && is_delivery_to(&waiting.event, sub.token),
+            undelivered,
+        );
+    }
+
+    /// The log failed: nothing that waits will ever be durable. Requests that wait for an answer
+    /// are told so in `told`; the rest is discarded.
+    pub(crate) fn fail(&mut self, told: &mut Vec<(ConnId, Event)>) {
+        self.conns.clear();
+        self.bytes = 0;
+        for waiting in self.waiting.drain(..) {
+            if let Some(token) = answered_token(&waiting.event) {
+                told.push((waiting.conn, Event::StorageFailed { token }));
+            }
+        }
+    }
+
+    /// Outputs that wait.
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// About how much memory they hold.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Panics when the counts contradict the queue.
+    pub(crate) fn assert_invariants(&self) {
+        let mut sorted = true;
+        let mut newest = Lsn::ZERO;
+        let mut bytes = 0;
+        let mut ordered = 0;
+        for waiting in &self.waiting {
+            sorted &= waiting.after >= newest;
+            newest = waiting.after;
+            bytes += waiting.bytes;
+            ordered += u64::from(is_ordered(&waiting.event));
+        }
+        assert!(sorted, "waiting positions fall from front to back");
+        assert_eq!(bytes, self.bytes, "bytes of waiting effects");
+        let all: u64 = self.conns.values().map(|c| u64::from(c.all)).sum();
+        assert_eq!(
+            all,
+            self.waiting.len() as u64,
+            "waiting effects by connection"
+        );
+        let by_conn: u64 = self.conns.values().map(|c| u64::from(c.ordered)).sum();
+        assert_eq!(by_conn, ordered, "ordered effects by connection");
+    }
+
+    fn has_ordered(&self, conn: ConnId) -> bool {
+        // The usual case at low load: nothing waits, nothing is looked up.
+        !self.waiting.is_empty() && self.conns.get(&conn).is_some_and(|c| c.ordered > 0)
+    }
+
+    fn forget(&mut self, gone: &Waiting) {
+        self.bytes = self.bytes.saturating_sub(gone.bytes);
+        let Some(counts) = self.conns.get_mut(&gone.conn) else {
+            return;
+        };
+        counts.all = counts.all.saturating_sub(1);
+        counts.ordered = counts
+            .ordered
+            .saturating_sub(u32::from(is_ordered(&gone.event)));
+        if counts.all == 0 {
+            self.conns.remove(&gone.conn);
+        }
+    }
+
+    fn remove_where(
+        &mut self,
+        gone: impl Fn(&Waiting) -> bool,
+        undelivered: &mut Vec<DeliveryBatch>,
+    ) {
+        let kept = VecDeque::with_capacity(self.waiting.len());
+        let all: vec_deque::IntoIter<Waiting> =
+            core::mem::replace(&mut self.waiting, kept).into_iter();
+        for waiting in all {
+            if !gone(&waiting) {
+                self.waiting.push_back(waiting);
+                continue;
+            }
+            self.forget(&waiting);
+            if let Event::Delivery { batch, .. } = waiting.event {
+                undelivered.push(batch);
+            }
+        }
+    }
+}
+
+/// True when the event may not overtake its like on the same connection.
+pub(crate) const fn is_ordered(event: &Event) -> bool {
+    match event {
+        Event::Delivery { .. } | Event::Subscribed { .. } | Event::SubscriptionEnded { .. } => true,
+        Event::Published { .. }
+        | Event::Settled { .. }
+        | Event::SubscribeFailed { .. }
+        | Event::Admin { .. }
+        | Event::StorageFailed { .. } => false,
+    }
+}
+
+/// True for deliveries of the subscription that its session calls `sub_token`.
+pub(crate) fn is_delivery_to(event: &Event, sub_token: u32) -> bool {
+    matches!(event, Event::Delivery { token, .. } if *token == sub_token)
+}
+
+/// The request that the event answers, if any.
+const fn answered_token(event: &Event) -> Option<u32> {
+    match event {
+        Event::Published { token, .. }
+        | Event::Settled { token, .. }
+        | Event::Subscribed { token, .. }
+        | Event::SubscribeFailed { token, .. }
+        | Event::Admin { token, .. }
+        | Event::StorageFailed { token } => Some(*token),
+        Event::Delivery { .. } | Event::SubscriptionEnded { .. } => None,
+    }
+}
+
+/// About how much memory the event holds besides contents that lie in the log.
+fn event_bytes(event: &Event) -> usize {
+    let held = match event {
+        Event::Published { results, .. } => size_of_val(results.as_slice()),
+        Event::Settled { results, .. } => size_of_val(results.as_slice()),
+        Event::Delivery { batch, .. } => {
+            let chunks: usize = batch.chunks.iter().map(bytes::Bytes::len).sum();
+            batch.items.len() * size_of::<DeliveryItem>() + batch.keys.len() + chunks
+        }
+        Event::Admin { reply, .. } => reply_bytes(reply),
+        Event::Subscribed { .. }
+        | Event::SubscribeFailed { .. }
+        | Event::SubscriptionEnded { .. }
+        | Event::StorageFailed { .. } => 0,
+    };
+    size_of::<Waiting>() + held
+}
+
+/// The replies that grow with the broker's state; all others are small.
+fn reply_bytes(reply: &AdminReply) -> usize {
+    const ENTRY: usize = 64;
+    let entries = match reply {
+        AdminReply::Stats(Ok(stats)) => stats.keys.len(),
+        AdminReply::Queues(queues) => queues.len(),
+        AdminReply::ConfigList(entries) => {
+            return entries.iter().map(|(k, v)| ENTRY + k.len() + v.len()).sum();
+        }
+        AdminReply::Stats(Err(_))
+        | AdminReply::Created(_)
+        | AdminReply::Updated(_)
+        | AdminReply::Deleted(_)
+        | AdminReply::Purged(_)
+        | AdminReply::Inspected(_)
+        | AdminReply::Redriven(_)
+        | AdminReply::ConfigSet(_)
+        | AdminReply::Config(_)
+        | AdminReply::RebalancingSet
+        | AdminReply::ClusterStatus(_)
+        | AdminReply::Explained(_) => 1,
+    };
+    entries * 2 * ENTRY
+}
+
+#[cfg(test)]
+mod tests;

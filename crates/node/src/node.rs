@@ -1,0 +1,333 @@
+//! The node: one engine and its log.
+
+use std::collections::VecDeque;
+
+use tanda_engine::{ConnId, DeliveryBatch, Engine, Event, Lsn, Millis, Output, Request, SubId};
+use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
+
+use crate::NodeStats;
+use crate::delivery::{Chunk, resolve};
+use crate::effects::EffectQueue;
+use crate::log_journal::LogJournal;
+use crate::refuse::storage_failed;
+use crate::returns::Unreadable;
+use crate::stats::Counters;
+use crate::upkeep::Upkeep;
+
+/// One shard of the broker: engine, log, and the effects between them.
+///
+/// The caller's loop: [`Self::handle`] what has come, [`Self::run`] until false or its share is
+/// used up, hand the job of [`Self::take_flush`] to the sync thread, send what
+/// [`Self::drain_released`] gives, wait for the next request, finished flush or
+/// [`Self::next_deadline`].
+///
+/// `now` never falls from call to call; a smaller one counts as the last.
+pub struct Node<D: Disk> {
+    engine: Engine,
+    log: Log<D>,
+    pub(crate) effects: EffectQueue,
+    /// What the engine said in the call under way; empty between calls.
+    outputs: Vec<Output>,
+    /// What may leave; the caller takes it.
+    pub(crate) released: Vec<(ConnId, Event)>,
+    /// What goes back to the engine in the call under way; empty between calls.
+    pub(crate) undelivered: Vec<DeliveryBatch>,
+    /// Leased messages whose content could not be read, in order of `due_at`.
+    pub(crate) unreadable: VecDeque<Unreadable>,
+    upkeep: Upkeep,
+    pub(crate) counters: Counters,
+    /// The newest time seen.
+    pub(crate) now: Millis,
+    clock_floor: Millis,
+    storage_full: bool,
+    failed: Option<String>,
+}
+
+impl<D: Disk> Node<D> {
+    /// Ends recovery.
+    pub(crate) fn start(engine: Engine, log: Log<D>, segment_bytes: u64, now: Millis) -> Self {
+        let now = now.max(engine.newest_time());
+        let upkeep = Upkeep::new(now, segment_bytes, end_of(&log), oldest_of(&log));
+        let mut node = Self {
+            engine,
+            log,
+            effects: EffectQueue::new(),
+            outputs: Vec::new(),
+            released: Vec::new(),
+            undelivered: Vec::new(),
+            unreadable: VecDeque::new(),
+            upkeep,
+            counters: Counters::default(),
+            now,
+            clock_floor: now,
+            storage_full: false,
+            failed: None,
+        };
+        node.with_engine(|engine, journal, _| engine.start(now, journal));
+        node.note_room();
+        node
+    }
+
+    /// The moment at which the engine was started: the caller's clock must not start before it. It
+    /// is later than the caller's own time when the log was written under a clock that was ahead.
+    #[must_use]
+    pub const fn clock_floor(&self) -> Millis {
+        self.clock_floor
+    }
+
+    /// Takes one request. Its answer is released when the log is durable up to it.
+    pub fn handle(&mut self, now: Millis, request: Request) {
+        self.advance(now);
+        if self.failed.is_some() {
+            self.released.extend(storage_failed(&request));
+            return;
+        }
+        if let Request::Disconnect { conn } = &request {
+            self.return_of_conn(*conn);
+        } else if let Request::Unsubscribe { sub } = &request {
+            self.return_of_sub(*sub);
+        }
+        let now = self.now;
+        self.with_engine(|engine, journal, out| engine.handle(now, journal, request, out));
+    }
+
+    /// One bounded pass: timers, slices of long work, deliveries, upkeep of the log. True when it is
+    /// to be called again at once. Call it after requests, after [`Self::on_flushed`] and when
+    /// [`Self::next_deadline`] is due; call [`Self::take_flush`] after it.
+    #[must_use]
+    pub fn run(&mut self, now: Millis) -> bool {
+        self.advance(now);
+        if self.failed.is_some() {
+            return false;
+        }
+        self.return_unreadable();
+        let now = self.now;
+        let more = self.with_engine(|engine, journal, out| engine.run(now, journal, out));
+        self.look_after_log();
+        more && self.failed.is_none()
+    }
+
+    /// What is to be written and synced now. At most one job is out: `None` until it came back
+    /// through [`Self::on_flushed`], and when there is nothing to write.
+    #[must_use]
+    pub fn take_flush(&mut self) -> Option<FlushJob<D>> {
+        self.log.take_flush()
+    }
+
+    /// A flush has ended, well or not. Releases what waited for it.
+    pub fn on_flushed(&mut self, now: Millis, outcome: FlushOutcome<D>) {
+        self.advance(now);
+        if let Err(poisoned) = self.log.on_flushed(outcome) {
+            self.fail(poisoned.to_string());
+            return;
+        }
+        let durable = self.durable();
+        while let Some((conn, event)) = self.effects.pop(durable) {
+            self.release(conn, event);
+        }
+        // After the releases: until then a delivery may point into what is cut off.
+        if let Some(before) = self.upkeep.take_cut(self.now, durable) {
+            self.log.truncate_before(tanda_wal::Lsn(before.0));
+        }
+        self.upkeep.note_oldest(oldest_of(&self.log));
+        self.note_room();
+    }
+
+    /// Moves all events that may leave to the end of `out`, in the order in which they may leave:
+    /// deliveries, `Subscribed` and `SubscriptionEnded` of one connection as the engine said them;
+    /// answers may have overtaken them.
+    pub fn drain_released(&mut self, out: &mut Vec<(ConnId, Event)>) {
+        if out.is_empty() {
+            // Both buffers stay in use, neither is allocated again.
+            core::mem::swap(out, &mut self.released);
+        } else {
+            out.append(&mut self.released);
+        }
+    }
+
+    /// When [`Self::run`] has something to do although nothing comes.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Millis> {
+        if self.failed.is_some() {
+            return None;
+        }
+        let unreadable = self.unreadable.front().map(|u| u.due_at);
+        [
+            self.engine.next_deadline(),
+            self.upkeep.next_deadline(),
+            unreadable,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    /// About how much memory waits for the disk: above its bound the caller stops taking requests
+    /// until a flush has ended.
+    #[must_use]
+    pub fn backlog_bytes(&self) -> usize {
+        self.log.pending_bytes() + self.log.in_flight_bytes() + self.effects.bytes()
+    }
+
+    /// Figures for operators.
+    #[must_use]
+    pub fn stats(&self) -> NodeStats {
+        let counters = self.counters.clone();
+        NodeStats {
+            log: self.log.stats(),
+            durable: self.durable(),
+            end: end_of(&self.log),
+            waiting_effects: self.effects.len(),
+            waiting_bytes: self.effects.bytes(),
+            released_events: counters.released_events,
+            released_messages: counters.released_messages,
+            returned_messages: counters.returned_messages,
+            read_errors: counters.read_errors,
+            last_read_error: counters.last_read_error,
+            unreadable_messages: self.unreadable.iter().map(|u| u.batch.items.len()).sum(),
+            storage_full: self.storage_full,
+            failed: self.failed.clone(),
+        }
+    }
+
+    /// Why nothing is confirmed any more, if so: the log failed and the node has to be opened again.
+    #[must_use]
+    pub fn failed(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Checks what must always hold. For tests and the simulator.
+    ///
+    /// # Panics
+    /// When it does not: a bug.
+    pub fn assert_invariants(&self) {
+        self.log.assert_invariants();
+        self.effects.assert_invariants();
+        if self.failed.is_none() {
+            self.engine.assert_invariants();
+        }
+        assert!(self.outputs.is_empty(), "outputs outside of a call");
+        assert!(self.undelivered.is_empty(), "returns outside of a call");
+        let waits = self.effects.len() > 0;
+        assert!(
+            !waits || self.durable() < end_of(&self.log),
+            "{} effects wait for a log that is durable up to its end",
+            self.effects.len()
+        );
+    }
+
+    fn advance(&mut self, now: Millis) {
+        self.now = self.now.max(now);
+    }
+
+    /// Calls the engine, then admits what it said.
+    pub(crate) fn with_engine<R>(
+        &mut self,
+        call: impl FnOnce(&mut Engine, &mut LogJournal<'_, D>, &mut Vec<Output>) -> R,
+    ) -> R {
+        let mut refused = None;
+        let mut journal = LogJournal {
+            log: &mut self.log,
+            refused: &mut refused,
+        };
+        let result = call(&mut self.engine, &mut journal, &mut self.outputs);
+        let durable = self.durable();
+        let mut outputs = core::mem::take(&mut self.outputs);
+        for output in outputs.drain(..) {
+            if let Some((conn, event)) = self.effects.offer(output, durable) {
+                self.release(conn, event);
+            }
+        }
+        self.outputs = outputs;
+        if let Some(why) = refused {
+            self.fail(why);
+        } else {
+            self.upkeep.note_end(self.now, end_of(&self.log));
+        }
+        result
+    }
+
+    /// The log is durable up to this event: it may leave.
+    fn release(&mut self, conn: ConnId, mut event: Event) {
+        if let Event::Delivery { token, batch } = &mut event {
+            let sub = SubId {
+                conn,
+                token: *token,
+            };
+            self.fill(sub, batch);
+            if batch.items.is_empty() {
+                return;
+            }
+            self.counters.released_messages += batch.items.len() as u64;
+        }
+        self.counters.released_events += 1;
+        self.released.push((conn, event));
+    }
+
+    /// Reads the contents of a delivery; what cannot be read is set aside.
+    fn fill(&mut self, sub: SubId, batch: &mut DeliveryBatch) {
+        let (log, counters) = (&mut self.log, &mut self.counters);
+        let lost = resolve(batch, |at, len| {
+            match log.read_chunk(tanda_wal::Lsn(at.0), len) {
+                Ok((base, bytes)) => Some(Chunk {
+                    base: Lsn(base.0),
+                    bytes,
+                }),
+                Err(error) => {
+                    counters.read_errors += 1;
+                    counters.last_read_error = Some(error.to_string());
+                    None
+                }
+            }
+        });
+        if let Some(batch) = lost {
+            self.unreadable
+                .push_back(Unreadable::new(self.now, sub, batch));
+        }
+    }
+
+    /// The log's timers; see [`Upkeep`].
+    fn look_after_log(&mut self) {
+        if self.upkeep.should_ask(self.now) {
+            let (now, oldest) = (self.now, oldest_of(&self.log));
+            let needed =
+                self.with_engine(|engine, journal, _| engine.release_log(now, journal, oldest));
+            self.upkeep.note_asked(now, needed, end_of(&self.log));
+        }
+        if self.upkeep.take_idle(self.now) {
+            self.log.on_idle();
+        }
+    }
+
+    fn note_room(&mut self) {
+        let is_full = match self.log.room() {
+            Room::Ok => false,
+            Room::PublishRefused => true,
+        };
+        self.upkeep.note_room(self.now, !is_full);
+        if is_full != self.storage_full {
+            self.storage_full = is_full;
+            self.engine.set_storage_full(is_full);
+        }
+    }
+
+    /// Nothing that waits will become durable, and what the engine knows is ahead of the disk.
+    #[cold]
+    fn fail(&mut self, why: String) {
+        self.effects.fail(&mut self.released);
+        self.unreadable.clear();
+        self.failed.get_or_insert(why);
+    }
+
+    fn durable(&self) -> Lsn {
+        Lsn(self.log.durable().0)
+    }
+}
+
+fn end_of<D: Disk>(log: &Log<D>) -> Lsn {
+    Lsn(log.end().0)
+}
+
+fn oldest_of<D: Disk>(log: &Log<D>) -> Lsn {
+    Lsn(log.oldest().0)
+}

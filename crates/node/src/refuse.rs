@@ -1,0 +1,19 @@
+//! What is said to requests once the log has failed.
+
+use tanda_engine::{ConnId, Event, Request};
+
+/// The answer to a request that expects one: the log has failed, nothing can be confirmed.
+pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
+    let (conn, token) = match request {
+        Request::Publish { reply, .. }
+        | Request::Settle { reply, .. }
+        | Request::Admin { reply, .. } => (reply.conn, reply.token),
+        Request::Subscribe { sub, .. } => (sub.conn, sub.token),
+        Request::Connect { .. }
+        | Request::Disconnect { .. }
+        | Request::Drained { .. }
+        | Request::Grant { .. }
+        | Request::Unsubscribe { .. } => return None,
+    };
+    Some((conn, Event::StorageFailed { token }))
+}

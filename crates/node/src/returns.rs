@@ -1,0 +1,96 @@
+//! Deliveries that never left: back to the engine, uncounted.
+
+use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, SubId};
+use tanda_wal::Disk;
+
+use crate::Node;
+use crate::effects::is_delivery_to;
+
+/// A delivery whose content cannot be read is given back to the engine after this long, not at
+/// once: the engine would deliver it again at once, and fail again.
+const UNREADABLE_PAUSE_MS: u64 = 1_000;
+
+/// Leased messages of one delivery whose contents could not be read. There are no more of them than
+/// fit the outbound budget of their connection, because they still weigh on it.
+pub(crate) struct Unreadable {
+    pub(crate) due_at: Millis,
+    pub(crate) sub: SubId,
+    pub(crate) batch: DeliveryBatch,
+}
+
+impl Unreadable {
+    pub(crate) const fn new(now: Millis, sub: SubId, batch: DeliveryBatch) -> Self {
+        Self {
+            due_at: now.after_ms(UNREADABLE_PAUSE_MS),
+            sub,
+            batch,
+        }
+    }
+}
+
+impl<D: Disk> Node<D> {
+    /// Deliveries of a connection that goes away go back to the engine, its other effects go.
+    pub(crate) fn return_of_conn(&mut self, conn: ConnId) {
+        self.effects.remove_conn(conn, &mut self.undelivered);
+        self.take_released(|to, _| to == conn);
+        self.take_unreadable(|sub| sub.conn == conn);
+        self.give_back(conn);
+    }
+
+    /// Deliveries of a subscription that ends go back to the engine.
+    pub(crate) fn return_of_sub(&mut self, sub: SubId) {
+        self.effects.remove_sub(sub, &mut self.undelivered);
+        self.take_released(|to, event| to == sub.conn && is_delivery_to(event, sub.token));
+        self.take_unreadable(|of| of == sub);
+        self.give_back(sub.conn);
+    }
+
+    /// What was released but not drained has not left either.
+    fn take_released(&mut self, gone: impl Fn(ConnId, &Event) -> bool) {
+        if !self.released.iter().any(|(to, event)| gone(*to, event)) {
+            return;
+        }
+        let mut released = core::mem::take(&mut self.released);
+        for (to, event) in released.drain(..) {
+            if !gone(to, &event) {
+                self.released.push((to, event));
+            } else if let Event::Delivery { batch, .. } = event {
+                self.undelivered.push(batch);
+            }
+        }
+    }
+
+    fn take_unreadable(&mut self, gone: impl Fn(SubId) -> bool) {
+        if !self.unreadable.iter().any(|u| gone(u.sub)) {
+            return;
+        }
+        for unreadable in core::mem::take(&mut self.unreadable) {
+            if gone(unreadable.sub) {
+                self.undelivered.push(unreadable.batch);
+            } else {
+                self.unreadable.push_back(unreadable);
+            }
+        }
+    }
+
+    pub(crate) fn return_unreadable(&mut self) {
+        while self
+            .unreadable
+            .front()
+            .is_some_and(|u| u.due_at <= self.now)
+            && let Some(unreadable) = self.unreadable.pop_front()
+        {
+            self.undelivered.push(unreadable.batch);
+            self.give_back(unreadable.sub.conn);
+        }
+    }
+
+    /// Gives all of `undelivered` back to the engine.
+    fn give_back(&mut self, conn: ConnId) {
+        let now = self.now;
+        while let Some(batch) = self.undelivered.pop() {
+            self.counters.returned_messages += batch.items.len() as u64;
+            self.with_engine(|engine, journal, _| engine.undelivered(now, journal, conn, &batch));
+        }
+    }
+}
