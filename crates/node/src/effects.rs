@@ -120,9 +120,7 @@ impl EffectQueue {
         self.conns.clear();
         self.bytes = 0;
         for waiting in self.waiting.drain(..) {
-            if let Some(token) = answered_token(&waiting.event) {
-                told.push((waiting.conn, Event::StorageFailed { token }));
-            }
+            told.extend(failed_answer(waiting.conn, &waiting.event));
         }
     }
 
@@ -217,17 +215,19 @@ pub(crate) fn is_delivery_to(event: &Event, sub_token: u32) -> bool {
     matches!(event, Event::Delivery { token, .. } if *token == sub_token)
 }
 
-/// The request that the event answers, if any.
-const fn answered_token(event: &Event) -> Option<u32> {
-    match event {
+/// What is said in place of an event that can never leave: the log failed. `None` when it answers
+/// no request.
+pub(crate) const fn failed_answer(conn: ConnId, event: &Event) -> Option<(ConnId, Event)> {
+    let token = match event {
         Event::Published { token, .. }
         | Event::Settled { token, .. }
         | Event::Subscribed { token, .. }
         | Event::SubscribeFailed { token, .. }
         | Event::Admin { token, .. }
-        | Event::StorageFailed { token } => Some(*token),
-        Event::Delivery { .. } | Event::SubscriptionEnded { .. } => None,
-    }
+        | Event::StorageFailed { token } => *token,
+        Event::Delivery { .. } | Event::SubscriptionEnded { .. } => return None,
+    };
+    Some((conn, Event::StorageFailed { token }))
 }
 
 /// About how much memory the event holds besides contents that lie in the log.

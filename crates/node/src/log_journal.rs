@@ -3,11 +3,9 @@
 use tanda_engine::{Journal, Lsn};
 use tanda_wal::{Disk, Log};
 
-/// A position that no log reaches: an effect after it is never released.
-const NEVER: Lsn = Lsn(u64::MAX);
-
-/// Lends the log to the engine for one call. The engine never sees an error: a record that the log
-/// did not take gets a position that never becomes durable, and `refused` says why.
+/// Lends the log to the engine for one call. The engine never sees an error: it gets the position
+/// that the record would have had, `refused` says why it is not there, and the node then releases
+/// nothing of that call.
 pub(crate) struct LogJournal<'a, D: Disk> {
     pub(crate) log: &'a mut Log<D>,
     /// Why the log took no record, once it did not.
@@ -20,15 +18,12 @@ impl<D: Disk> Journal for LogJournal<'_, D> {
             Ok(at) => Lsn(at.0),
             Err(error) => {
                 self.refused.get_or_insert_with(|| error.to_string());
-                NEVER
+                self.end()
             }
         }
     }
 
     fn end(&self) -> Lsn {
-        if self.refused.is_some() {
-            return NEVER;
-        }
         Lsn(self.log.end().0)
     }
 }

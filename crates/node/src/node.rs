@@ -7,7 +7,7 @@ use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 
 use crate::NodeStats;
 use crate::delivery::{Chunk, resolve};
-use crate::effects::EffectQueue;
+use crate::effects::{EffectQueue, failed_answer};
 use crate::log_journal::LogJournal;
 use crate::refuse::storage_failed;
 use crate::returns::Unreadable;
@@ -91,8 +91,8 @@ impl<D: Disk> Node<D> {
         self.with_engine(|engine, journal, out| engine.handle(now, journal, request, out));
     }
 
-    /// One bounded pass: timers, slices of long work, deliveries, upkeep of the log. True when it is
-    /// to be called again at once. Call it after requests, after [`Self::on_flushed`] and when
+    /// One bounded pass: timers, slices of long work, deliveries, upkeep of the log. True when it
+    /// is to be called again at once. Call it after requests, after [`Self::on_flushed`] and when
     /// [`Self::next_deadline`] is due; call [`Self::take_flush`] after it.
     #[must_use]
     pub fn run(&mut self, now: Millis) -> bool {
@@ -118,7 +118,8 @@ impl<D: Disk> Node<D> {
     pub fn on_flushed(&mut self, now: Millis, outcome: FlushOutcome<D>) {
         self.advance(now);
         if let Err(poisoned) = self.log.on_flushed(outcome) {
-            self.fail(poisoned.to_string());
+            self.failed.get_or_insert_with(|| poisoned.to_string());
+            self.discard_waiting();
             return;
         }
         let durable = self.durable();
@@ -190,7 +191,8 @@ impl<D: Disk> Node<D> {
         }
     }
 
-    /// Why nothing is confirmed any more, if so: the log failed and the node has to be opened again.
+    /// Why nothing is confirmed any more, if so: the log failed and the node has to be opened
+    /// again.
     #[must_use]
     pub fn failed(&self) -> Option<&str> {
         self.failed.as_deref()
@@ -231,6 +233,13 @@ impl<D: Disk> Node<D> {
             refused: &mut refused,
         };
         let result = call(&mut self.engine, &mut journal, &mut self.outputs);
+        if let Some(why) = refused {
+            self.failed.get_or_insert(why);
+        }
+        if self.failed.is_some() {
+            self.discard_waiting();
+            return result;
+        }
         let durable = self.durable();
         let mut outputs = core::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
@@ -239,11 +248,7 @@ impl<D: Disk> Node<D> {
             }
         }
         self.outputs = outputs;
-        if let Some(why) = refused {
-            self.fail(why);
-        } else {
-            self.upkeep.note_end(self.now, end_of(&self.log));
-        }
+        self.upkeep.note_end(self.now, end_of(&self.log));
         result
     }
 
@@ -311,12 +316,16 @@ impl<D: Disk> Node<D> {
         }
     }
 
-    /// Nothing that waits will become durable, and what the engine knows is ahead of the disk.
+    /// The node has failed: nothing that waits will become durable, and what the engine knows is
+    /// ahead of the disk.
     #[cold]
-    fn fail(&mut self, why: String) {
+    fn discard_waiting(&mut self) {
         self.effects.fail(&mut self.released);
+        for output in self.outputs.drain(..) {
+            self.released
+                .extend(failed_answer(output.conn, &output.event));
+        }
         self.unreadable.clear();
-        self.failed.get_or_insert(why);
     }
 
     fn durable(&self) -> Lsn {

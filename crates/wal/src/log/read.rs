@@ -27,9 +27,9 @@ impl<D: Disk> Log<D> {
         Ok(found.into_range(at.0, len))
     }
 
-    /// Like [`Self::read`], but gives all of the buffer that holds the bytes, with the position of its
-    /// first byte: who reads many neighbours finds them there without asking again. Only bytes of
-    /// records mean something; batch headers and padding lie between them.
+    /// Like [`Self::read`], but gives all of the buffer that holds the bytes, with the position of
+    /// its first byte: who reads many neighbours finds them there without asking again. Only bytes
+    /// of records mean something; batch headers and padding lie between them.
     ///
     /// # Errors
     /// See [`ReadError`].
