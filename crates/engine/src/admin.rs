@@ -218,8 +218,8 @@ pub struct QueueCounts {
     pub active_consumers: u32,
     /// Pending and leased content bytes.
     pub bytes: u64,
-    /// When the oldest message still in the queue was enqueued.
-    pub oldest_enqueued_at: Option<Millis>,
+    /// Deduplication keys remembered now.
+    pub remembered_keys: u64,
 }
 
 /// One fairness key of a queue.

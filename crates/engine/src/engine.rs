@@ -1,6 +1,20 @@
 //! The engine: one shard's queues, driven by requests and time.
 
-use crate::{ConnId, DeliveryBatch, EngineConfig, Journal, Lsn, Millis, Output, Request};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use ahash::RandomState;
+
+use crate::consumers::Consumers;
+use crate::jobs::Job;
+use crate::message_ids::MessageIds;
+use crate::on_publish::StoreScratch;
+use crate::queue::Queue;
+use crate::queues::{QueueIndex, Queues};
+use crate::schedule::PassScratch;
+use crate::segments::SegmentRefs;
+use crate::{
+    ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
+};
 
 /// Why a record of the log cannot be applied: it is damaged, or of a newer version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,38 +25,91 @@ pub struct ReplayError {
 
 /// One shard of the broker.
 pub struct Engine {
-    _config: EngineConfig,
+    pub(crate) config: EngineConfig,
+    pub(crate) hasher: RandomState,
+    pub(crate) queues: Queues,
+    pub(crate) segments: SegmentRefs,
+    pub(crate) ids: MessageIds,
+    pub(crate) consumers: Consumers,
+    /// Runtime configuration: value and where its record lies.
+    pub(crate) runtime: BTreeMap<String, (String, Lsn)>,
+    pub(crate) shard: ShardState,
+    pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
+    /// Queues with something to deliver and somebody to take it, in the order of their turns.
+    pub(crate) runnable: VecDeque<QueueIndex>,
+    pub(crate) jobs: VecDeque<Job>,
+    /// Deleted queues, taken apart in slices.
+    pub(crate) graveyard: Vec<Queue>,
+    pub(crate) storage_full: bool,
+    pub(crate) newest_time: Millis,
+    /// What recovery still has to put together.
+    pub(crate) recovery: Option<crate::replay::Recovery>,
+    /// The record being written.
+    pub(crate) record: Vec<u8>,
+    pub(crate) store: StoreScratch,
+    pub(crate) pass: PassScratch,
+}
+
+/// Counters and switches of the whole shard, with where their record lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ShardState {
+    pub(crate) rebalancing: Rebalancing,
+    pub(crate) pause_ends_at: Millis,
+    pub(crate) at: Lsn,
+}
+
+/// What one step works with.
+pub(crate) struct Cx<'a> {
+    pub(crate) now: Millis,
+    pub(crate) journal: &'a mut dyn Journal,
+    pub(crate) out: &'a mut Vec<Output>,
+}
+
+impl Cx<'_> {
+    pub(crate) fn emit(&mut self, conn: ConnId, after: Lsn, event: Event) {
+        self.out.push(Output { conn, after, event });
+    }
 }
 
 impl Engine {
     /// An engine without queues. Next: [`Engine::replay`] for every record, then
     /// [`Engine::start`].
     #[must_use]
-    pub const fn new(config: EngineConfig) -> Self {
-        Self { _config: config }
-    }
-
-    /// Applies one record of the log, in log order. `at` is the position of its first byte.
-    ///
-    /// # Errors
-    /// `ReplayError` when the record makes no sense: do not serve from this state.
-    pub fn replay(&mut self, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
-        let _ = (at, record);
-        Ok(())
+    pub fn new(config: EngineConfig) -> Self {
+        let [a, b, c, d] = config.seed;
+        let hasher = RandomState::with_seeds(a, b, c, d);
+        Self {
+            queues: Queues::new(&hasher),
+            segments: SegmentRefs::new(config.segment_shift),
+            ids: MessageIds::new(a ^ d.rotate_left(32)),
+            consumers: Consumers::new(&hasher),
+            runtime: BTreeMap::new(),
+            shard: ShardState::default(),
+            timers: BTreeSet::new(),
+            runnable: VecDeque::new(),
+            jobs: VecDeque::new(),
+            graveyard: Vec::new(),
+            storage_full: false,
+            newest_time: Millis(0),
+            recovery: Some(crate::replay::Recovery::new(&hasher)),
+            record: Vec::new(),
+            store: StoreScratch::default(),
+            pass: PassScratch::default(),
+            hasher,
+            config,
+        }
     }
 
     /// The newest time a replayed record carries: the clock must not start before it.
     #[must_use]
     pub const fn newest_time(&self) -> Millis {
-        Millis(0)
-    }
-
-    /// Ends recovery: arms timers and makes the engine ready for requests.
-    pub fn start(&mut self, now: Millis, journal: &mut dyn Journal) {
-        let _ = (now, journal);
+        self.newest_time
     }
 
     /// Takes one request. Answers go to `out`, each with the log position it waits for.
+    ///
+    /// # Panics
+    /// When called before [`Engine::start`].
     pub fn handle(
         &mut self,
         now: Millis,
@@ -50,21 +117,40 @@ impl Engine {
         request: Request,
         out: &mut Vec<Output>,
     ) {
-        let _ = (now, journal, request, out);
+        assert!(self.recovery.is_none(), "requests come after start");
+        let cx = &mut Cx { now, journal, out };
+        match request {
+            Request::Connect { conn, limits } => self.consumers.connect(conn, limits),
+            Request::Disconnect { conn } => self.on_disconnect(cx, conn),
+            Request::Drained { conn, bytes } => self.on_drained(conn, bytes),
+            Request::Publish { reply, batch } => self.on_publish(cx, reply, &batch),
+            Request::Settle { reply, batch } => self.on_settle(cx, reply, &batch),
+            Request::Subscribe { sub, spec } => self.on_subscribe(cx, sub, &spec),
+            Request::Grant { sub, credit } => self.on_grant(sub, credit),
+            Request::Unsubscribe { sub } => self.on_unsubscribe(cx, sub),
+            Request::Admin { reply, request } => self.on_admin(cx, reply, request),
+        }
     }
 
     /// One bounded pass: due timers, slices of long work, then deliveries. True when more could
     /// be done at once.
     #[must_use]
     pub fn run(&mut self, now: Millis, journal: &mut dyn Journal, out: &mut Vec<Output>) -> bool {
-        let _ = (now, journal, out);
-        false
+        let cx = &mut Cx { now, journal, out };
+        self.run_timers(cx);
+        self.run_jobs(cx);
+        self.deliver(cx);
+        let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
+        timer_due
+            || !self.runnable.is_empty()
+            || !self.jobs.is_empty()
+            || !self.graveyard.is_empty()
     }
 
     /// When `run` has something to do although no request comes.
     #[must_use]
-    pub const fn next_deadline(&self) -> Option<Millis> {
-        None
+    pub fn next_deadline(&self) -> Option<Millis> {
+        self.timers.first().map(|(at, _)| *at)
     }
 
     /// Takes back a delivery that was not released before its subscription ended: its messages
@@ -77,23 +163,77 @@ impl Engine {
         conn: ConnId,
         batch: &DeliveryBatch,
     ) {
-        let _ = (now, journal, conn, batch);
+        let cx = &mut Cx {
+            now,
+            journal,
+            out: &mut Vec::new(),
+        };
+        self.on_undelivered(cx, conn, batch);
     }
 
     /// While set, publishes and new queues are refused with `Storage`; settling goes on.
     pub const fn set_storage_full(&mut self, full: bool) {
-        let _ = full;
+        self.storage_full = full;
     }
 
-    /// Writes what is still needed from the log's oldest segments again, and returns the position
-    /// below which nothing is needed once the log is durable up to its present end. `oldest` is
-    /// the log's first position. Cheap when nothing can be released.
-    #[must_use]
-    pub fn release_log(&mut self, now: Millis, journal: &mut dyn Journal, oldest: Lsn) -> Lsn {
-        let _ = (now, journal);
-        oldest
+    /// Appends the record under construction; returns the position after it.
+    pub(crate) fn append(&self, cx: &mut Cx<'_>) -> Lsn {
+        cx.journal.append(&self.record);
+        cx.journal.end()
+    }
+
+    /// Call after a step that changed a queue: sweeps, sets its timer, puts it in line for
+    /// delivery.
+    pub(crate) fn touch(&mut self, index: QueueIndex) {
+        let queue = self.queues.at_mut(index);
+        queue.sweep();
+        if queue.can_deliver() && !queue.runnable {
+            queue.runnable = true;
+            self.runnable.push_back(index);
+        }
+        let Some(next) = queue.next_deadline() else {
+            return;
+        };
+        if queue.armed.is_some_and(|armed| armed <= next) {
+            return;
+        }
+        if let Some(armed) = queue.armed.replace(next) {
+            self.timers.remove(&(armed, index));
+        }
+        self.timers.insert((next, index));
     }
 
     /// Panics when the state contradicts itself. For tests and the simulator.
-    pub const fn assert_invariants(&self) {}
+    ///
+    /// # Panics
+    /// When an invariant does not hold.
+    pub fn assert_invariants(&self) {
+        let mut needed = self
+            .graveyard
+            .iter()
+            .map(|queue| queue.segment_refs())
+            .sum::<u64>();
+        for (index, queue) in self.queues.iter() {
+            queue.assert_invariants();
+            needed += queue.segment_refs();
+            let waiting = queue.can_deliver();
+            let name = &queue.identity.name;
+            assert!(
+                queue.runnable || !waiting,
+                "{name} could deliver and is not in line"
+            );
+            assert_eq!(
+                queue.runnable,
+                self.runnable.contains(&index),
+                "{name} in line"
+            );
+            let armed = queue.next_deadline().is_none_or(|next| {
+                queue
+                    .armed
+                    .is_some_and(|at| at <= next && self.timers.contains(&(at, index)))
+            });
+            assert!(armed, "{name} has a deadline without a timer");
+        }
+        assert_eq!(needed, self.segments.total(), "references to the log");
+    }
 }

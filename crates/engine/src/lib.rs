@@ -13,16 +13,37 @@
 
 mod admin;
 mod config;
+mod consumers;
 mod content;
 mod engine;
+mod explain;
 mod ids;
+mod jobs;
 mod journal;
+mod key;
+mod message_ids;
+mod moves;
+mod on_admin;
+mod on_publish;
+mod on_settle;
+mod on_subscribe;
 mod output;
 mod publish;
+mod queue;
 mod queue_config;
+mod queue_record;
+mod queues;
+mod record;
+mod release;
+mod replay;
 mod request;
+mod schedule;
+mod segments;
 mod settle;
+mod stats;
 mod subscribe;
+mod timers;
+mod validate;
 
 pub use admin::{
     AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, KeyStats,

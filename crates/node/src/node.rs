@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use tanda_engine::{ConnId, DeliveryBatch, Engine, Event, Lsn, Millis, Output, Request, SubId};
+use tanda_engine::{
+    ConnId, DeliveryBatch, Engine, Event, Lsn, Millis, Output, ReplayError, Request, SubId,
+};
 use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 
 use crate::NodeStats;
@@ -45,7 +47,12 @@ pub struct Node<D: Disk> {
 
 impl<D: Disk> Node<D> {
     /// Ends recovery.
-    pub(crate) fn start(engine: Engine, log: Log<D>, segment_bytes: u64, now: Millis) -> Self {
+    pub(crate) fn start(
+        engine: Engine,
+        log: Log<D>,
+        segment_bytes: u64,
+        now: Millis,
+    ) -> Result<Self, ReplayError> {
         let now = now.max(engine.newest_time());
         let upkeep = Upkeep::new(now, segment_bytes, end_of(&log), oldest_of(&log));
         let mut node = Self {
@@ -63,9 +70,9 @@ impl<D: Disk> Node<D> {
             storage_full: false,
             failed: None,
         };
-        node.with_engine(|engine, journal, _| engine.start(now, journal));
+        node.with_engine(|engine, journal, _| engine.start(now, journal))?;
         node.note_room();
-        node
+        Ok(node)
     }
 
     /// The moment at which the engine was started: the caller's clock must not start before it. It

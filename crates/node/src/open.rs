@@ -113,7 +113,9 @@ impl<D: Disk> Node<D> {
         })
         .map_err(classify)?;
         progress(replay.done);
-        Ok(Self::start(engine, log, segment_bytes, now))
+        let at = replay.done.at;
+        Self::start(engine, log, segment_bytes, now)
+            .map_err(|error| OpenError::Record { at, problem: error.problem })
     }
 }
 

@@ -1,0 +1,135 @@
+//! Why a queue, or one of its messages, is not being delivered now.
+
+use crate::engine::{Cx, Engine};
+use crate::jobs::{Job, Work};
+use crate::queue::Queue;
+use crate::queue::entries::{Place, Slot};
+use crate::queue::leases::NEVER;
+use crate::queues::QueueIndex;
+use crate::{AdminReply, MessageId, MessagePlace, QueueExplanation, QueueNotFound, ReplyTo};
+
+/// Messages counted at most when asked how many go before one.
+const AHEAD_MAX: u64 = 10_000;
+
+impl Engine {
+    pub(crate) fn explain(
+        &mut self,
+        cx: &mut Cx<'_>,
+        reply: ReplyTo,
+        name: &str,
+        message: Option<MessageId>,
+    ) {
+        let Some(index) = self.queues.find(name) else {
+            return self.answer(cx, reply, AdminReply::Explained(Err(QueueNotFound)));
+        };
+        let queue = self.queues.at(index);
+        let leased = message.and_then(|id| queue.leases.find(id));
+        if let (Some(id), None) = (message, leased) {
+            // Messages are looked up by id only while they are leased: the others are searched.
+            let work = Work::Find { id, next: 0 };
+            self.jobs.push_back(Job {
+                reply,
+                queue: queue.identity.id,
+                work,
+            });
+            return;
+        }
+        let message = message.map(|id| (id, leased.map(|lease| lease.slot)));
+        let explanation = self.explanation(index, message);
+        self.answer(cx, reply, AdminReply::Explained(Ok(explanation)));
+    }
+
+    /// The explanation of a queue, and of a message that was looked for and maybe found.
+    pub(crate) fn explanation(
+        &self,
+        index: QueueIndex,
+        message: Option<(MessageId, Option<Slot>)>,
+    ) -> QueueExplanation {
+        let queue = self.queues.at(index);
+        let (mut ready, mut without_credit, mut full) = (0, 0, 0);
+        for consumer in queue
+            .consumers
+            .iter()
+            .filter_map(|index| self.consumers.at(*index))
+        {
+            let has_room = self
+                .consumers
+                .conn(consumer.sub.conn)
+                .is_some_and(|c| c.has_room());
+            match (consumer.credit, has_room) {
+                (Some(0), _) => without_credit += 1,
+                (_, false) => full += 1,
+                _ => ready += 1,
+            }
+        }
+        QueueExplanation {
+            name: queue.identity.name.to_string(),
+            counts: queue.counts(),
+            consumers_ready: ready,
+            consumers_without_credit: without_credit,
+            consumers_with_full_buffer: full,
+            next_due_at: queue.delayed.first().map(|(due, _)| *due),
+            next_lease_end_at: queue.leases.next_end(),
+            groups_held: queue.groups.held(),
+            message: message.map(|(id, slot)| match slot {
+                Some(slot) => place_of(queue, slot),
+                None => self.elsewhere(index, id),
+            }),
+        }
+    }
+
+    /// A message that is not in this queue may be leased from its dead-letter queue.
+    fn elsewhere(&self, index: QueueIndex, id: MessageId) -> MessagePlace {
+        let dead_letters = self
+            .dead_letters_of(index)
+            .map(|index| self.queues.at(index));
+        let found = dead_letters.filter(|queue| {
+            let slots = queue.entries.live_slots(0, queue.entries.slots());
+            slots
+                .into_iter()
+                .any(|slot| queue.entries.at(slot).id == id)
+        });
+        found.map_or(MessagePlace::Unknown, |queue| MessagePlace::DeadLettered {
+            queue: queue.identity.name.to_string(),
+        })
+    }
+}
+
+fn place_of(queue: &Queue, slot: Slot) -> MessagePlace {
+    let entry = queue.entries.at(slot);
+    match entry.place {
+        Place::Ready => MessagePlace::Ready {
+            fairness_key: queue.lanes.at(entry.lane).key.to_string(),
+            ahead_in_key: queue.lanes.ahead(&queue.entries, slot, AHEAD_MAX),
+            keys_in_ring: u64::from(queue.lanes.ring_lanes(entry.lane)),
+            attempts: entry.failures,
+        },
+        Place::Delayed => {
+            let due = queue.delayed.iter().find(|(_, other)| *other == slot);
+            MessagePlace::Delayed {
+                due_at: due.map(|(due, _)| *due).unwrap_or_default(),
+                attempts: entry.failures,
+            }
+        }
+        Place::Behind => {
+            let head = queue.groups.head(entry.group);
+            MessagePlace::Behind {
+                head: queue.entries.at(head).id,
+                head_place: Box::new(place_of(queue, head)),
+            }
+        }
+        Place::Leased => {
+            let lease = queue.leases.find(entry.id);
+            MessagePlace::Leased {
+                expires_at: lease
+                    .map(|lease| lease.expires_at)
+                    .filter(|end| *end != NEVER),
+                attempts: entry.failures.saturating_add(1),
+                consumer: lease
+                    .map(|lease| lease.consumer)
+                    .filter(|number| *number != 0),
+            }
+        }
+        Place::Free | Place::New => MessagePlace::Unknown,
+    }
+}

@@ -1,0 +1,215 @@
+//! Long work in slices: redrive, purge, looking for one message, taking deleted queues apart.
+
+use crate::engine::{Cx, Engine};
+use crate::moves::Move;
+use crate::queue::entries::{Flags, Slot};
+use crate::queue::groups::PurgeCursor;
+use crate::queues::QueueIndex;
+use crate::record::MoveReason;
+use crate::{AdminReply, Event, MessageId, Millis, QueueId, Redriven, ReplyTo};
+
+/// A piece of long work with the answer it owes.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) reply: ReplyTo,
+    /// The queue it works on; the job ends when that is deleted.
+    pub(crate) queue: QueueId,
+    pub(crate) work: Work,
+}
+
+/// What a job does. Only messages with a position below `limit`, those present at the request,
+/// are touched.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Redrive {
+        limit: u64,
+        left: u64,
+        done: Redriven,
+    },
+    Purge {
+        limit: u64,
+        done: u64,
+        groups: PurgeCursor,
+        delayed_after: Option<(Millis, Slot)>,
+    },
+    Find {
+        id: MessageId,
+        next: Slot,
+    },
+}
+
+/// Messages handled in one slice.
+const SLICE: usize = 1024;
+/// Slots looked at in one slice.
+const SLICE_SLOTS: u32 = 16 * 1024;
+
+impl Engine {
+    /// One slice of the job whose turn it is, and of the oldest deleted queue.
+    pub(crate) fn run_jobs(&mut self, cx: &mut Cx<'_>) {
+        self.dismantle();
+        let Some(mut job) = self.jobs.pop_front() else {
+            return;
+        };
+        let Some(index) = self.queues.index_of(job.queue) else {
+            let reply = job.abandoned();
+            self.answer(cx, job.reply, reply);
+            return;
+        };
+        let done = match &mut job.work {
+            Work::Redrive { limit, left, done } => {
+                self.redrive_slice(cx, index, *limit, left, done)
+            }
+            Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
+            Work::Find { id, next } => self.find_slice(index, *id, next),
+        };
+        match done {
+            Some(reply) => {
+                let after = self.queues.at(index).last_lsn;
+                let token = job.reply.token;
+                cx.emit(
+                    job.reply.conn,
+                    after,
+                    Event::Admin {
+                        token,
+                        reply: Box::new(reply),
+                    },
+                );
+            }
+            None => self.jobs.push_back(job),
+        }
+    }
+
+    fn redrive_slice(
+        &mut self,
+        cx: &mut Cx<'_>,
+        from: QueueIndex,
+        limit: u64,
+        left: &mut u64,
+        done: &mut Redriven,
+    ) -> Option<AdminReply> {
+        let Some(to) = self.source_of(from) else {
+            return Some(AdminReply::Redriven(Ok(*done)));
+        };
+        let queue = self.queues.at_mut(from);
+        let budget = usize::try_from(*left).unwrap_or(usize::MAX).min(SLICE);
+        let mut slots = Vec::with_capacity(budget);
+        while slots.len() < budget {
+            let ready = queue.take_oldest_ready(limit);
+            let ready = ready.or_else(|| queue.lanes.take_before(&queue.entries, limit));
+            match ready.or_else(|| queue.take_first_delayed(limit)) {
+                Some(slot) => slots.push(slot),
+                None => break,
+            }
+        }
+        let moved = slots.len() as u64;
+        let finished = slots.len() < SLICE.min(budget.max(1)) || moved == *left;
+        self.move_all(
+            cx,
+            Move {
+                from,
+                to,
+                reason: MoveReason::Redrive,
+            },
+            &slots,
+        );
+        *left = left.saturating_sub(moved);
+        done.redriven += moved;
+        finished.then_some(AdminReply::Redriven(Ok(*done)))
+    }
+
+    fn purge_slice(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        work: &mut Work,
+    ) -> Option<AdminReply> {
+        let Work::Purge {
+            limit,
+            done,
+            groups,
+            delayed_after,
+        } = work
+        else {
+            return None;
+        };
+        let queue = self.queues.at_mut(index);
+        let mut slots = Vec::with_capacity(SLICE);
+        while slots.len() < SLICE
+            && let Some(slot) = queue.groups.purge_next(&mut queue.entries, groups, *limit)
+        {
+            slots.push(slot);
+        }
+        while slots.len() < SLICE
+            && let Some(slot) = queue.lanes.take_before(&queue.entries, *limit)
+        {
+            slots.push(slot);
+        }
+        while slots.len() < SLICE
+            && let Some(slot) = queue.take_delayed_after(delayed_after, *limit)
+        {
+            slots.push(slot);
+        }
+        let finished = slots.len() < SLICE;
+        *done += slots.len() as u64;
+        self.remove_all(cx, index, &slots);
+        self.touch(index);
+        finished.then_some(AdminReply::Purged(Ok(*done)))
+    }
+
+    fn find_slice(&self, index: QueueIndex, id: MessageId, next: &mut Slot) -> Option<AdminReply> {
+        let queue = self.queues.at(index);
+        let mut slots = queue.entries.live_slots(*next, SLICE_SLOTS);
+        let found = slots.find(|slot| queue.entries.at(*slot).id == id);
+        *next = next.saturating_add(SLICE_SLOTS);
+        if found.is_none() && *next < queue.entries.slots() {
+            return None;
+        }
+        Some(AdminReply::Explained(Ok(
+            self.explanation(index, Some((id, found)))
+        )))
+    }
+
+    /// Gives back what deleted queues hold, a slice at a time.
+    fn dismantle(&mut self) {
+        let Some(mut queue) = self.graveyard.pop() else {
+            return;
+        };
+        let slots: Vec<Slot> = queue
+            .entries
+            .live_slots(queue.dismantled, SLICE_SLOTS)
+            .collect();
+        for slot in slots {
+            let entry = queue.entries.remove(slot);
+            if !entry.flags.has(Flags::TRANSIENT) {
+                self.segments.remove(entry.at);
+            }
+        }
+        queue.dismantled = queue.dismantled.saturating_add(SLICE_SLOTS);
+        if queue.entries.len() > 0 {
+            self.graveyard.push(queue);
+            return;
+        }
+        for at in queue.dedup.places() {
+            self.segments.remove(at);
+        }
+    }
+
+    /// The queue that a dead-letter queue's messages come from.
+    pub(crate) fn source_of(&self, index: QueueIndex) -> Option<QueueIndex> {
+        match self.queues.at(index).identity.role {
+            crate::queue::Role::DeadLetter { source } => self.queues.index_of(source),
+            crate::queue::Role::Source { .. } => None,
+        }
+    }
+}
+
+impl Job {
+    /// The answer of a job whose queue was deleted under it: what was done so far stays done.
+    fn abandoned(&self) -> AdminReply {
+        match &self.work {
+            Work::Redrive { done, .. } => AdminReply::Redriven(Ok(*done)),
+            Work::Purge { done, .. } => AdminReply::Purged(Ok(*done)),
+            Work::Find { .. } => AdminReply::Explained(Err(crate::QueueNotFound)),
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Queues are created, changed and deleted; runtime configuration; cluster answers of one node.
+
+use std::sync::Arc;
+
+use crate::engine::{Cx, Engine};
+use crate::jobs::{Job, Work};
+use crate::queue::groups::PurgeCursor;
+use crate::queue::{Identity, Queue, Role};
+use crate::queue_record::QueueRecord;
+use crate::queues::QueueIndex;
+use crate::record::{Kind, begin, put_long, put_short};
+use crate::validate::{check_changes, check_spec};
+use crate::{
+    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, Event, Lsn,
+    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Rebalancing, RedriveError, Redriven,
+    ReplyTo, RuntimeConfigError, UpdateQueueError,
+};
+
+/// What a name ends in when it belongs to a dead-letter queue.
+pub(crate) const DEAD_LETTER_SUFFIX: &str = ".dlq";
+
+impl Engine {
+    pub(crate) fn on_admin(&mut self, cx: &mut Cx<'_>, to: ReplyTo, request: AdminRequest) {
+        let reply = match request {
+            AdminRequest::CreateQueue(spec) => AdminReply::Created(self.create(cx, &spec)),
+            AdminRequest::UpdateQueue { name, changes } => {
+                AdminReply::Updated(self.update(cx, &name, &changes))
+            }
+            AdminRequest::DeleteQueue { name } => AdminReply::Deleted(self.delete(cx, &name)),
+            AdminRequest::PurgeQueue { name } => return self.purge(cx, to, &name),
+            AdminRequest::Redrive { name, count } => return self.redrive(cx, to, &name, count),
+            AdminRequest::Explain { name, message } => {
+                return self.explain(cx, to, &name, message);
+            }
+            AdminRequest::QueueStats { name } => AdminReply::Stats(self.stats(&name)),
+            AdminRequest::InspectQueue { name } => AdminReply::Inspected(self.inspect(&name)),
+            AdminRequest::ListQueues => AdminReply::Queues(self.list()),
+            AdminRequest::SetConfig { key, value } => {
+                AdminReply::ConfigSet(self.set_config(cx, key, value))
+            }
+            AdminRequest::GetConfig { key } => {
+                AdminReply::Config(self.runtime.get(&key).map(|(value, _)| value.clone()))
+            }
+            AdminRequest::ListConfig { prefix } => AdminReply::ConfigList(self.list_config(prefix)),
+            AdminRequest::SetRebalancing(rebalancing) => {
+                self.set_rebalancing(cx, rebalancing);
+                AdminReply::RebalancingSet
+            }
+            AdminRequest::ClusterStatus => AdminReply::ClusterStatus(self.cluster_status(cx.now)),
+        };
+        self.answer(cx, to, reply);
+    }
+
+    /// Rare answers wait for everything written so far: whatever they speak of is on disk.
+    pub(crate) fn answer(&self, cx: &mut Cx<'_>, to: ReplyTo, reply: AdminReply) {
+        let after = cx.journal.end();
+        cx.emit(
+            to.conn,
+            after,
+            Event::Admin {
+                token: to.token,
+                reply: Box::new(reply),
+            },
+        );
+    }
+
+    fn create(&mut self, cx: &mut Cx<'_>, spec: &QueueSpec) -> Result<String, CreateQueueError> {
+        check_spec(spec, &self.config.limits)?;
+        if self.storage_full {
+            return Err(CreateQueueError::Storage);
+        }
+        let dead_letters_name = format!("{}{DEAD_LETTER_SUFFIX}", spec.name);
+        if self
+            .queues
+            .find(&spec.name)
+            .or_else(|| self.queues.find(&dead_letters_name))
+            .is_some()
+        {
+            return Err(CreateQueueError::AlreadyExists);
+        }
+        let max = self.config.limits.queues_max;
+        if self.queues.sources() >= max {
+            return Err(CreateQueueError::TooManyQueues { max });
+        }
+        let id = QueueId(self.queues.next_id);
+        let record = QueueRecord {
+            id,
+            dead_letters: QueueId(id.0 + 1),
+            name: spec.name.clone(),
+            next_position: 1,
+            dead_letters_next_position: 1,
+            config: spec.resolve(&self.config.defaults),
+        };
+        let index = self.add_queue(&record);
+        self.write_queue(cx, index);
+        Ok(id.to_string())
+    }
+
+    /// Replicated: a queue and its dead-letter queue exist from now on.
+    pub(crate) fn add_queue(&mut self, record: &QueueRecord) -> QueueIndex {
+        let name: Arc<str> = record.name.as_str().into();
+        let role = Role::DeadLetter { source: record.id };
+        let dead_letters_name = format!("{name}{DEAD_LETTER_SUFFIX}").into();
+        let identity = Identity {
+            id: record.dead_letters,
+            name: dead_letters_name,
+            role,
+        };
+        let mut queue = self.new_queue(identity, record);
+        queue.next_position = record.dead_letters_next_position;
+        self.queues.insert(queue);
+        let role = Role::Source {
+            dead_letters: record.dead_letters,
+        };
+        let mut queue = self.new_queue(
+            Identity {
+                id: record.id,
+                name,
+                role,
+            },
+            record,
+        );
+        queue.next_position = record.next_position;
+        self.queues.insert(queue)
+    }
+
+    fn new_queue(&self, identity: Identity, record: &QueueRecord) -> Queue {
+        Queue::new(
+            identity,
+            record.config.clone(),
+            &self.hasher,
+            self.config.quantum,
+        )
+    }
+
+    /// Writes a queue's record: at creation, after a change, and when its old one is to be freed.
+    pub(crate) fn write_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let Some(dead_letters) = self.dead_letters_of(index) else {
+            return;
+        };
+        let queue = self.queues.at(index);
+        let record = QueueRecord {
+            id: queue.identity.id,
+            dead_letters: self.queues.at(dead_letters).identity.id,
+            name: queue.identity.name.to_string(),
+            next_position: queue.next_position,
+            dead_letters_next_position: self.queues.at(dead_letters).next_position,
+            config: queue.config.clone(),
+        };
+        record.encode(&mut self.record, cx.now);
+        let at = cx.journal.append(&self.record);
+        let end = cx.journal.end();
+        self.queues.last_lsn = end;
+        for index in [index, dead_letters] {
+            let queue = self.queues.at_mut(index);
+            queue.config_at = at;
+            queue.last_lsn = end;
+        }
+    }
+
+    fn update(
+        &mut self,
+        cx: &mut Cx<'_>,
+        name: &str,
+        changes: &QueueChanges,
+    ) -> Result<(), UpdateQueueError> {
+        let index = self.queues.find(name).ok_or(UpdateQueueError::NotFound)?;
+        let dead_letters = self
+            .dead_letters_of(index)
+            .ok_or(UpdateQueueError::ReservedName)?;
+        check_changes(changes)?;
+        let config = changes.apply(&self.queues.at(index).config, &self.config.defaults);
+        for index in [index, dead_letters] {
+            self.queues.at_mut(index).config = config.clone();
+            self.touch(index);
+        }
+        self.write_queue(cx, index);
+        Ok(())
+    }
+
+    fn delete(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(), DeleteQueueError> {
+        let index = self.queues.find(name).ok_or(DeleteQueueError::NotFound)?;
+        let dead_letters = self
+            .dead_letters_of(index)
+            .ok_or(DeleteQueueError::ReservedName)?;
+        begin(
+            &mut self.record,
+            Kind::QueueDeleted,
+            self.queues.at(index).identity.id,
+            cx.now,
+        );
+        let partner = self.queues.at(dead_letters).identity.id;
+        self.record.extend_from_slice(&partner.0.to_be_bytes());
+        self.queues.last_lsn = self.append(cx);
+        for index in [index, dead_letters] {
+            self.end_subscriptions(cx, index);
+            self.bury(index);
+        }
+        Ok(())
+    }
+
+    /// Takes a queue out of everything; what it holds is given back in slices.
+    pub(crate) fn bury(&mut self, index: QueueIndex) {
+        let Some(queue) = self.queues.remove(index) else {
+            return;
+        };
+        if let Some(armed) = queue.armed {
+            self.timers.remove(&(armed, index));
+        }
+        if queue.runnable {
+            self.runnable.retain(|other| *other != index);
+        }
+        self.graveyard.push(*queue);
+    }
+
+    fn purge(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, name: &str) {
+        let Some(index) = self.queues.find(name) else {
+            return self.answer(cx, reply, AdminReply::Purged(Err(QueueNotFound)));
+        };
+        let queue = self.queues.at(index);
+        let work = Work::Purge {
+            limit: queue.next_position,
+            done: 0,
+            groups: PurgeCursor::default(),
+            delayed_after: None,
+        };
+        self.jobs.push_back(Job {
+            reply,
+            queue: queue.identity.id,
+            work,
+        });
+    }
+
+    fn redrive(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, name: &str, count: u64) {
+        let error = match self.queues.find(name) {
+            None => RedriveError::NotFound,
+            Some(index) if !self.queues.at(index).is_dead_letter() => {
+                RedriveError::NotDeadLetterQueue
+            }
+            Some(index) => {
+                let queue = self.queues.at(index);
+                let left = if count == 0 { u64::MAX } else { count };
+                let limit = queue.next_position;
+                let work = Work::Redrive {
+                    limit,
+                    left,
+                    done: Redriven::default(),
+                };
+                self.jobs.push_back(Job {
+                    reply,
+                    queue: queue.identity.id,
+                    work,
+                });
+                return;
+            }
+        };
+        self.answer(cx, reply, AdminReply::Redriven(Err(error)));
+    }
+
+    fn set_config(
+        &mut self,
+        cx: &mut Cx<'_>,
+        key: String,
+        value: String,
+    ) -> Result<(), RuntimeConfigError> {
+        let limits = &self.config.limits;
+        let (len, max) = (key.len(), limits.config_key_bytes_max);
+        if key.is_empty() || len > max {
+            return Err(RuntimeConfigError::BadKey { len, max });
+        }
+        let max = limits.config_entries_max;
+        if self.runtime.len() >= max && !self.runtime.contains_key(&key) {
+            return Err(RuntimeConfigError::TooMany { max });
+        }
+        self.write_config(cx, key, value);
+        Ok(())
+    }
+
+    pub(crate) fn write_config(&mut self, cx: &mut Cx<'_>, key: String, value: String) {
+        begin(&mut self.record, Kind::Config, QueueId(0), cx.now);
+        put_short(&mut self.record, key.as_bytes());
+        put_long(&mut self.record, value.as_bytes());
+        let at = cx.journal.append(&self.record);
+        self.runtime.insert(key, (value, at));
+    }
+
+    fn list_config(&self, prefix: String) -> Vec<(String, String)> {
+        let from = self.runtime.range(prefix.clone()..);
+        from.take_while(|(key, _)| key.starts_with(&prefix))
+            .map(|(key, (value, _))| (key.clone(), value.clone()))
+            .collect()
+    }
+
+    fn set_rebalancing(&mut self, cx: &mut Cx<'_>, rebalancing: Rebalancing) {
+        self.shard.rebalancing = rebalancing;
+        self.shard.pause_ends_at = match rebalancing {
+            Rebalancing::Paused { pause_ms } => cx.now.after_ms(pause_ms),
+            Rebalancing::Enabled | Rebalancing::Disabled => Millis(0),
+        };
+        self.write_shard(cx);
+    }
+
+    /// Writes the shard's counters and switches.
+    pub(crate) fn write_shard(&mut self, cx: &mut Cx<'_>) {
+        begin(&mut self.record, Kind::Shard, QueueId(0), cx.now);
+        self.record
+            .extend_from_slice(&self.queues.next_id.to_be_bytes());
+        let (mode, pause_ms) = match self.shard.rebalancing {
+            Rebalancing::Enabled => (0, 0),
+            Rebalancing::Paused { pause_ms } => (1, pause_ms),
+            Rebalancing::Disabled => (2, 0),
+        };
+        self.record.push(mode);
+        self.record.extend_from_slice(&pause_ms.to_be_bytes());
+        self.record
+            .extend_from_slice(&self.shard.pause_ends_at.0.to_be_bytes());
+        self.shard.at = cx.journal.append(&self.record);
+    }
+
+    fn cluster_status(&self, now: Millis) -> ClusterStatus {
+        let over = self.shard.pause_ends_at <= now;
+        let (rebalancing, pause_ends_at) = match self.shard.rebalancing {
+            Rebalancing::Paused { .. } if over => (Rebalancing::Enabled, Millis(0)),
+            mode @ (Rebalancing::Enabled | Rebalancing::Paused { .. } | Rebalancing::Disabled) => {
+                (mode, self.shard.pause_ends_at)
+            }
+        };
+        ClusterStatus {
+            rebalancing,
+            pause_ends_at,
+            queue_leaderships: self.queues.sources(),
+        }
+    }
+
+    /// Writes again what still counts but lies below `floor`.
+    pub(crate) fn write_again_below(&mut self, cx: &mut Cx<'_>, floor: Lsn) {
+        for index in self.queues.indices() {
+            let queue = self.queues.at(index);
+            if !queue.is_dead_letter() && queue.config_at < floor {
+                self.write_queue(cx, index);
+            }
+        }
+        let old = |(_, (_, at)): &(&String, &(String, Lsn))| *at < floor;
+        let entries: Vec<_> = self.runtime.iter().filter(old).collect();
+        let entries: Vec<_> = entries
+            .into_iter()
+            .map(|(key, (value, _))| (key.clone(), value.clone()))
+            .collect();
+        for (key, value) in entries {
+            self.write_config(cx, key, value);
+        }
+        if self.shard.at < floor {
+            self.write_shard(cx);
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Consumers settle what they hold.
+
+use crate::engine::{Cx, Engine};
+use crate::moves::{Move, Retry};
+use crate::queue::entries::{Flags, Slot};
+use crate::queue::leases::{Lease, NEVER};
+use crate::queues::QueueIndex;
+use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
+use crate::{
+    DeliveryDurability, Event, Lsn, MessageId, Millis, Ordering, ReplyTo, SettleBatch, SettleError,
+    SettleItem, SettleResult, Settlement, Span,
+};
+
+/// Settlements of one queue, written as one record of each kind.
+#[derive(Debug, Default)]
+pub(crate) struct SettleScratch {
+    acked: Vec<Slot>,
+    dead: Vec<Slot>,
+    failed: Timed,
+    extended: Timed,
+    requeued: Vec<u64>,
+}
+
+/// Positions with a time each.
+#[derive(Debug, Default)]
+pub(crate) struct Timed {
+    positions: Vec<u64>,
+    times: Vec<Millis>,
+}
+
+impl Timed {
+    fn push(&mut self, position: Option<u64>, time: Millis) {
+        if let Some(position) = position {
+            self.positions.push(position);
+            self.times.push(time);
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn on_settle(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, batch: &SettleBatch) {
+        let mut results = Vec::with_capacity(batch.items.len());
+        let mut after = Lsn::ZERO;
+        let mut rest = batch.items.as_slice();
+        while let Some(first) = rest.first() {
+            let name = first.queue.of(&batch.data);
+            let same = |item: &&SettleItem| item.queue.of(&batch.data) == name;
+            let run = rest.iter().take_while(same).count();
+            let (items, others) = rest.split_at(run);
+            after = after.max(self.settle_run(cx, (first.queue, items), batch, &mut results));
+            rest = others;
+        }
+        cx.emit(
+            reply.conn,
+            after,
+            Event::Settled {
+                token: reply.token,
+                results,
+            },
+        );
+    }
+
+    /// Settles items of one queue; returns the log position their answers wait for.
+    fn settle_run(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (name, items): (Span, &[SettleItem]),
+        batch: &SettleBatch,
+        results: &mut Vec<SettleResult>,
+    ) -> Lsn {
+        let Some(index) = self.queues.find(name.text(&batch.data)) else {
+            results.extend(items.iter().map(|_| Err(SettleError::MessageNotFound)));
+            return self.queues.last_lsn;
+        };
+        let mut scratch = core::mem::take(&mut self.pass.settle);
+        for items in items.chunks(POSITIONS_MAX) {
+            for item in items {
+                results.push(self.settle_one(cx.now, index, item, &mut scratch));
+            }
+            self.finish_settle(cx, index, &mut scratch);
+        }
+        self.pass.settle = scratch;
+        self.touch(index);
+        let queue = self.queues.at(index);
+        let fast = queue.config.durability == DeliveryDurability::Fast;
+        if fast && queue.config.ordering == Ordering::None {
+            Lsn::ZERO
+        } else {
+            queue.last_lsn
+        }
+    }
+
+    fn settle_one(
+        &mut self,
+        now: Millis,
+        index: QueueIndex,
+        item: &SettleItem,
+        scratch: &mut SettleScratch,
+    ) -> SettleResult {
+        if let Settlement::Refused(error) = item.settlement {
+            return Err(error);
+        }
+        let queue = self.queues.at_mut(index);
+        let Some(lease) = queue.leases.find(item.id) else {
+            return Err(SettleError::MessageNotFound);
+        };
+        let entry = queue.entries.at(lease.slot);
+        // `None`: nothing of a transient message is written.
+        let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
+        match item.settlement {
+            Settlement::Ack => {
+                // Out of the leases at once: the same id later in the batch is not leased.
+                queue.leases.remove(item.id);
+                scratch.acked.push(lease.slot);
+            }
+            Settlement::Fail {
+                error: _,
+                retry_after_ms,
+            } => {
+                let delay_ms = if lease.reclaim {
+                    retry_after_ms.or(Some(0))
+                } else {
+                    retry_after_ms
+                };
+                match self.fail(index, lease.slot, Retry { now, delay_ms }) {
+                    Some(due) => scratch.failed.push(position, due),
+                    None => self.set_dead(index, lease, item.id, scratch),
+                }
+            }
+            Settlement::Reject => self.set_dead(index, lease, item.id, scratch),
+            Settlement::Requeue => {
+                queue.give_back(lease.slot, None);
+                scratch.requeued.extend(position);
+            }
+            Settlement::Extend { by_ms } => {
+                let expires_at = now.after_ms(by_ms);
+                let renewed = Lease {
+                    expires_at,
+                    reclaim: false,
+                    ..lease
+                };
+                if lease.expires_at != NEVER {
+                    queue.leases.insert(item.id, renewed);
+                    scratch.extended.push(position, expires_at);
+                }
+                return Ok(renewed.expires_at);
+            }
+            Settlement::Refused(_) => {}
+        }
+        if lease.consumer != 0
+            && let Some(consumer) = self.consumers.by_number(lease.consumer)
+        {
+            consumer.held.remove(&item.id);
+        }
+        Ok(Millis(0))
+    }
+
+    /// The message goes to the dead-letter queue, or away when there is none.
+    fn set_dead(
+        &mut self,
+        index: QueueIndex,
+        lease: Lease,
+        id: MessageId,
+        scratch: &mut SettleScratch,
+    ) {
+        self.queues.at_mut(index).leases.remove(id);
+        if self.dead_letters_of(index).is_some() {
+            scratch.dead.push(lease.slot);
+        } else {
+            scratch.acked.push(lease.slot);
+        }
+    }
+
+    fn finish_settle(&mut self, cx: &mut Cx<'_>, index: QueueIndex, scratch: &mut SettleScratch) {
+        self.remove_all(cx, index, &scratch.acked);
+        scratch.acked.clear();
+        self.write_timed(cx, index, Kind::Failed, &mut scratch.failed);
+        if self.queues.at(index).config.durability == DeliveryDurability::Committed {
+            self.write_timed(cx, index, Kind::Extended, &mut scratch.extended);
+        }
+        scratch.extended = Timed::default();
+        self.write_requeued(cx, index, &mut scratch.requeued);
+        if let Some(to) = self.dead_letters_of(index)
+            && !scratch.dead.is_empty()
+        {
+            let how = Move {
+                from: index,
+                to,
+                reason: MoveReason::DeadLetter,
+            };
+            self.move_all(cx, how, &scratch.dead);
+            scratch.dead.clear();
+        }
+    }
+
+    /// Writes a `Failed` or `Extended` record: positions and a time for each.
+    pub(crate) fn write_timed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        kind: Kind,
+        timed: &mut Timed,
+    ) {
+        if timed.positions.is_empty() {
+            return;
+        }
+        let queue = self.queues.at(index).identity.id;
+        begin(&mut self.record, kind, queue, cx.now);
+        put_positions(&mut self.record, &timed.positions);
+        for time in &timed.times {
+            self.record.extend_from_slice(&time.0.to_be_bytes());
+        }
+        timed.positions.clear();
+        timed.times.clear();
+        self.queues.at_mut(index).last_lsn = self.append(cx);
+    }
+
+    /// Writes that leases ended as requeues. A fast queue's leases were never written.
+    pub(crate) fn write_requeued(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        positions: &mut Vec<u64>,
+    ) {
+        let queue = self.queues.at(index);
+        let committed = queue.config.durability == DeliveryDurability::Committed;
+        if committed && !positions.is_empty() {
+            begin(&mut self.record, Kind::Requeued, queue.identity.id, cx.now);
+            put_positions(&mut self.record, positions);
+            self.queues.at_mut(index).last_lsn = self.append(cx);
+        }
+        positions.clear();
+    }
+
+    /// Leases whose time is over fail, `budget` at most; those of the reclaim grace just end.
+    pub(crate) fn expire_leases(&mut self, cx: &mut Cx<'_>, index: QueueIndex, budget: usize) {
+        let mut scratch = core::mem::take(&mut self.pass.settle);
+        for _ in 0..budget {
+            let queue = self.queues.at_mut(index);
+            let Some(slot) = queue.leases.pop_ended(&queue.entries, cx.now) else {
+                break;
+            };
+            let entry = queue.entries.at(slot);
+            let id = entry.id;
+            let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
+            let Some(lease) = queue.leases.find(id) else {
+                continue;
+            };
+            if lease.reclaim {
+                queue.give_back(slot, None);
+                continue;
+            }
+            match self.fail(
+                index,
+                slot,
+                Retry {
+                    now: cx.now,
+                    delay_ms: None,
+                },
+            ) {
+                Some(due) => scratch.failed.push(position, due),
+                None => self.set_dead(index, lease, id, &mut scratch),
+            }
+        }
+        self.finish_settle(cx, index, &mut scratch);
+        self.pass.settle = scratch;
+    }
+}

@@ -1,0 +1,169 @@
+//! One queue's messages: 64 bytes each, in chunks that never move.
+
+use crate::{Lsn, MessageId};
+
+/// Index of a message in its queue's [`Entries`].
+pub(crate) type Slot = u32;
+
+/// No slot, lane or group.
+pub(crate) const NIL: u32 = u32::MAX;
+
+/// The one place a message is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Place {
+    /// The slot holds no message.
+    #[default]
+    Free,
+    /// Stored, not yet given a place: only between two lines of one function, and in replay.
+    New,
+    /// In its lane, deliverable.
+    Ready,
+    /// In the queue's `delayed` set.
+    Delayed,
+    /// Behind the head of its ordering group.
+    Behind,
+    /// In the queue's `leases`.
+    Leased,
+}
+
+/// What the engine remembers of one message besides its content.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) id: MessageId,
+    /// Order within the queue; unlike `id` it changes when the message moves.
+    pub(crate) position: u64,
+    /// Where its content lies in the log; for a transient message the log's end when it came.
+    pub(crate) at: Lsn,
+    /// Bytes of its content.
+    pub(crate) len: u32,
+    /// Its fairness key's lane.
+    pub(crate) lane: u32,
+    /// The next one in its lane, its group's waiting list or the free list.
+    pub(crate) next: Slot,
+    pub(crate) weight: u32,
+    /// Its ordering group; `NIL` = none.
+    pub(crate) group: u32,
+    /// Times it was delivered, not counting deliveries that never left.
+    pub(crate) deliveries: u32,
+    /// Times a delivery failed.
+    pub(crate) failures: u32,
+    /// Times it was redriven.
+    pub(crate) redrives: u16,
+    pub(crate) place: Place,
+    pub(crate) flags: Flags,
+}
+
+const _: () = assert!(
+    size_of::<Entry>() == 64,
+    "a queued message costs one cache line"
+);
+
+/// Rare properties of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// Its deduplication key is remembered.
+    pub(crate) const DEDUP: Self = Self(1);
+    /// Its content lives in memory only.
+    pub(crate) const TRANSIENT: Self = Self(2);
+
+    pub(crate) const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) const fn with(self, flag: Self) -> Self {
+        Self(self.0 | flag.0)
+    }
+}
+
+const CHUNK: usize = 1024;
+
+/// A slab of entries. Freed slots are used again, latest first.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    chunks: Vec<Box<[Entry]>>,
+    free: Slot,
+    free_any: bool,
+    /// Slots ever used: all live ones are below.
+    used: u32,
+    len: u32,
+}
+
+impl Entries {
+    /// Live messages.
+    pub(crate) const fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Slots to look at when walking all messages.
+    pub(crate) const fn slots(&self) -> u32 {
+        self.used
+    }
+
+    pub(crate) fn insert(&mut self, entry: Entry) -> Slot {
+        let slot = if self.free_any {
+            let slot = self.free;
+            let next = self.at(slot).next;
+            self.free_any = next != NIL;
+            self.free = next;
+            slot
+        } else {
+            let slot = self.used;
+            assert!(slot < NIL - 1, "a queue holds at most 2^32 - 2 messages");
+            if slot as usize == self.chunks.len() * CHUNK {
+                self.chunks
+                    .push(vec![Entry::default(); CHUNK].into_boxed_slice());
+            }
+            self.used += 1;
+            slot
+        };
+        *self.at_mut(slot) = entry;
+        self.len += 1;
+        slot
+    }
+
+    pub(crate) fn remove(&mut self, slot: Slot) -> Entry {
+        let free = if self.free_any { self.free } else { NIL };
+        let entry = core::mem::take(self.at_mut(slot));
+        assert!(entry.place != Place::Free, "slot {slot} is freed twice");
+        self.at_mut(slot).next = free;
+        self.free = slot;
+        self.free_any = true;
+        self.len -= 1;
+        if self.len == 0 {
+            self.reset();
+        }
+        entry
+    }
+
+    /// An empty queue keeps one chunk: a drained backlog gives its memory back.
+    fn reset(&mut self) {
+        self.chunks.truncate(1);
+        self.free_any = false;
+        self.used = 0;
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "slots come from insert and stay valid until removed"
+    )]
+    pub(crate) fn at(&self, slot: Slot) -> &Entry {
+        &self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "slots come from insert and stay valid until removed"
+    )]
+    pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Entry {
+        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+    }
+
+    /// Live slots from `from` on, at most `budget` slots looked at.
+    pub(crate) fn live_slots(&self, from: Slot, budget: u32) -> impl Iterator<Item = Slot> {
+        (from..self.used.min(from.saturating_add(budget)))
+            .filter(|slot| self.at(*slot).place != Place::Free)
+    }
+}

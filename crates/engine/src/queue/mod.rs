@@ -1,0 +1,488 @@
+//! One queue: its messages and the structures that decide which goes next.
+//!
+//! Two kinds of state live here. *Replicated*: entries, positions, attempts, deduplication keys,
+//! configuration; records of the log build it. *Leader* state: lanes, groups, timers, consumers;
+//! it is built from the replicated part when a start ends recovery.
+//!
+//! Every message is in exactly one place ([`Place`]). A message that becomes pending is *admitted*:
+//! its group, its not-before time and its lane decide which place that is.
+
+pub(crate) mod dedup;
+pub(crate) mod entries;
+pub(crate) mod groups;
+pub(crate) mod lanes;
+pub(crate) mod leases;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use ahash::RandomState;
+use bytes::Bytes;
+use hashbrown::HashMap;
+
+use crate::{Lsn, MessageId, Millis, QueueConfig, QueueCounts, QueueId};
+use dedup::Dedup;
+use entries::{Entries, Entry, Flags, NIL, Place, Slot};
+use groups::Groups;
+use lanes::Lanes;
+use leases::{Lease, Leases};
+
+/// What a queue is to its partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Sends its dead letters to this queue.
+    Source { dead_letters: QueueId },
+    /// Takes the dead letters of this queue.
+    DeadLetter { source: QueueId },
+}
+
+/// What identifies a queue and never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) id: QueueId,
+    pub(crate) name: Arc<str>,
+    pub(crate) role: Role,
+}
+
+/// A message about to be stored.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewMessage<'a> {
+    pub(crate) id: MessageId,
+    pub(crate) at: Lsn,
+    pub(crate) len: u32,
+    pub(crate) key: &'a str,
+    pub(crate) priority: u8,
+    pub(crate) weight: u32,
+    pub(crate) redrives: u16,
+    pub(crate) flags: Flags,
+}
+
+/// A message that left, with what outlives it.
+#[derive(Debug)]
+pub(crate) struct Removed {
+    pub(crate) entry: Entry,
+    /// Its fairness key; only when asked for.
+    pub(crate) key: Option<Box<str>>,
+    pub(crate) priority: u8,
+    /// Its ordering group's key.
+    pub(crate) group_key: Option<u128>,
+    pub(crate) body: Option<Bytes>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) identity: Identity,
+    pub(crate) config: QueueConfig,
+    pub(crate) next_position: u64,
+    /// Position after the newest record that concerns the queue: answers about it wait for it.
+    pub(crate) last_lsn: Lsn,
+    /// Position after the newest record that stores a message here.
+    pub(crate) stored_lsn: Lsn,
+    /// Where the queue's own record lies.
+    pub(crate) config_at: Lsn,
+    pub(crate) entries: Entries,
+    pub(crate) lanes: Lanes,
+    pub(crate) groups: Groups,
+    pub(crate) leases: Leases,
+    pub(crate) dedup: Dedup,
+    /// Messages waiting for a time.
+    pub(crate) delayed: BTreeSet<(Millis, Slot)>,
+    /// Not-before times of messages that are behind their group's head.
+    behind_due: HashMap<Slot, Millis, RandomState>,
+    /// Ordering group keys of messages that are in no group now: all during replay, those of dead
+    /// letters always (a redriven message joins its group again).
+    pub(crate) group_of: HashMap<Slot, u128, RandomState>,
+    /// Bodies of transient messages.
+    pub(crate) transient: HashMap<Slot, Bytes, RandomState>,
+    /// Messages in position order, where something asks for the oldest: dead-letter queues and
+    /// queues with a maximum length. Entries of messages that left are skipped.
+    arrivals: Option<VecDeque<(u64, Slot)>>,
+    /// Consumers of this queue, in the order they came.
+    pub(crate) consumers: Vec<u32>,
+    /// Those that can take a message now, in the order of their turns.
+    pub(crate) ready_consumers: VecDeque<u32>,
+    /// It is in the engine's list of queues to serve.
+    pub(crate) runnable: bool,
+    /// The time the engine's timer is set to.
+    pub(crate) armed: Option<Millis>,
+    /// Content bytes of all messages.
+    bytes: u64,
+    /// Once deleted: slots that were already given back.
+    pub(crate) dismantled: Slot,
+}
+
+impl Queue {
+    pub(crate) fn new(
+        identity: Identity,
+        config: QueueConfig,
+        hasher: &RandomState,
+        quantum: u32,
+    ) -> Self {
+        let mut queue = Self {
+            identity,
+            config,
+            next_position: 1,
+            last_lsn: Lsn::ZERO,
+            stored_lsn: Lsn::ZERO,
+            config_at: Lsn::ZERO,
+            entries: Entries::default(),
+            lanes: Lanes::new(hasher.clone(), quantum),
+            groups: Groups::new(hasher.clone()),
+            leases: Leases::new(hasher.clone()),
+            dedup: Dedup::new(hasher),
+            delayed: BTreeSet::new(),
+            behind_due: HashMap::with_hasher(hasher.clone()),
+            group_of: HashMap::with_hasher(hasher.clone()),
+            transient: HashMap::with_hasher(hasher.clone()),
+            arrivals: None,
+            consumers: Vec::new(),
+            ready_consumers: VecDeque::new(),
+            runnable: false,
+            armed: None,
+            bytes: 0,
+            dismantled: 0,
+        };
+        queue.arrivals = queue.keeps_arrivals().then(VecDeque::new);
+        queue
+    }
+
+    pub(crate) const fn is_dead_letter(&self) -> bool {
+        matches!(self.identity.role, Role::DeadLetter { .. })
+    }
+
+    /// Replicated: takes a message in at the next position. It has no place yet.
+    pub(crate) fn store(&mut self, new: NewMessage<'_>) -> Slot {
+        let position = self.next_position;
+        self.next_position += 1;
+        let lane = self.lanes.hold(new.key, new.priority, new.weight.max(1));
+        let slot = self.entries.insert(Entry {
+            id: new.id,
+            position,
+            at: new.at,
+            len: new.len,
+            lane,
+            next: NIL,
+            weight: new.weight.max(1),
+            group: NIL,
+            deliveries: 0,
+            failures: 0,
+            redrives: new.redrives,
+            place: Place::New,
+            flags: new.flags,
+        });
+        self.bytes += u64::from(new.len);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.push_back((position, slot));
+        }
+        slot
+    }
+
+    /// Leader: gives a message without a place its place, at the back of its group if it has one.
+    pub(crate) fn admit(&mut self, slot: Slot, group: Option<u128>, due: Option<Millis>) {
+        self.lanes.add_pending(self.entries.at(slot).lane);
+        if let Some(key) = group
+            && !self.groups.join(&mut self.entries, slot, key)
+        {
+            self.entries.at_mut(slot).place = Place::Behind;
+            if let Some(due) = due {
+                self.behind_due.insert(slot, due);
+            }
+            return;
+        }
+        self.settle_place(slot, due);
+    }
+
+    /// Leader: gives a pending message that its group lets go its place.
+    fn settle_place(&mut self, slot: Slot, due: Option<Millis>) {
+        let entry = self.entries.at_mut(slot);
+        if let Some(due) = due {
+            entry.place = Place::Delayed;
+            self.delayed.insert((due, slot));
+        } else {
+            entry.place = Place::Ready;
+            self.lanes.push(&mut self.entries, slot);
+        }
+    }
+
+    /// Leader, after a restart: a message without a place is leased, as the head of its group. If
+    /// its group has another head it waits behind that, and the lease is void.
+    pub(crate) fn admit_leased(&mut self, slot: Slot, group: Option<u128>, lease: Lease) {
+        if let Some(key) = group
+            && !self.groups.join(&mut self.entries, slot, key)
+        {
+            self.lanes.add_pending(self.entries.at(slot).lane);
+            self.entries.at_mut(slot).place = Place::Behind;
+            return;
+        }
+        let entry = self.entries.at_mut(slot);
+        entry.place = Place::Leased;
+        self.leases.insert(entry.id, lease);
+    }
+
+    /// Leader, after a restart: all messages in position order; fills the arrivals if they are
+    /// kept.
+    pub(crate) fn slots_in_order(&mut self) -> Vec<Slot> {
+        let entries = &self.entries;
+        let live = entries.live_slots(0, entries.slots());
+        let mut order: Vec<_> = live.map(|slot| (entries.at(slot).position, slot)).collect();
+        order.sort_unstable();
+        let slots = order.iter().map(|(_, slot)| *slot).collect();
+        self.arrivals = self.keeps_arrivals().then(|| order.into());
+        slots
+    }
+
+    const fn keeps_arrivals(&self) -> bool {
+        self.is_dead_letter() || self.config.max_length.is_some()
+    }
+
+    /// Replicated, in replay: what the queue is and its policies, once its record is read.
+    pub(crate) fn describe(&mut self, identity: Identity, config: QueueConfig, next: u64) {
+        self.identity = identity;
+        self.config = config;
+        self.next_position = self.next_position.max(next);
+    }
+
+    /// Leader: a leased message becomes pending again, at its old position.
+    pub(crate) fn give_back(&mut self, slot: Slot, due: Option<Millis>) {
+        let entry = self.entries.at(slot);
+        self.leases.remove(entry.id);
+        self.lanes.add_pending(entry.lane);
+        self.settle_place(slot, due);
+    }
+
+    /// Leader: takes the next message and leases it.
+    pub(crate) fn lease_next(&mut self, consumer: u64, expires_at: Millis) -> Option<Slot> {
+        let slot = self.lanes.pick(&self.entries)?;
+        let entry = self.entries.at_mut(slot);
+        entry.place = Place::Leased;
+        entry.deliveries = entry.deliveries.saturating_add(1);
+        let (id, lane) = (entry.id, entry.lane);
+        self.lanes.remove_pending(lane);
+        self.leases.insert(
+            id,
+            Lease {
+                slot,
+                consumer,
+                expires_at,
+                reclaim: false,
+            },
+        );
+        Some(slot)
+    }
+
+    /// Leader: messages whose time has come become ready, `budget` at most.
+    pub(crate) fn release_due(&mut self, now: Millis, budget: usize) -> usize {
+        let mut released = 0;
+        while released < budget {
+            let Some((due, slot)) = self.delayed.first().copied() else {
+                break;
+            };
+            if due > now {
+                break;
+            }
+            self.delayed.pop_first();
+            self.settle_place(slot, None);
+            released += 1;
+        }
+        released
+    }
+
+    /// Leader: takes the delayed message that is due first and has a position below `limit`.
+    pub(crate) fn take_first_delayed(&mut self, limit: u64) -> Option<Slot> {
+        let entries = &self.entries;
+        let below = |(_, slot): &&(Millis, Slot)| entries.at(*slot).position < limit;
+        let found = *self.delayed.iter().find(below)?;
+        self.delayed.remove(&found);
+        Some(found.1)
+    }
+
+    /// Leader: takes the next delayed message after `cursor` with a position below `limit`.
+    pub(crate) fn take_delayed_after(
+        &mut self,
+        cursor: &mut Option<(Millis, Slot)>,
+        limit: u64,
+    ) -> Option<Slot> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let from = cursor.map_or(Unbounded, Excluded);
+        let mut found = None;
+        for next in self.delayed.range((from, Unbounded)) {
+            *cursor = Some(*next);
+            if self.entries.at(next.1).position < limit {
+                found = Some(*next);
+                break;
+            }
+        }
+        let found = found?;
+        self.delayed.remove(&found);
+        Some(found.1)
+    }
+
+    /// A message leaves for good; it is already out of lane and waiting list. A waiting message of
+    /// its group may move up.
+    pub(crate) fn remove(&mut self, slot: Slot, keep_key: KeepKey) -> Removed {
+        let place = self.entries.at(slot).place;
+        let (lane, group) = (self.entries.at(slot).lane, self.entries.at(slot).group);
+        let group_key = if group == NIL {
+            self.group_of.remove(&slot)
+        } else {
+            Some(self.groups.key(group))
+        };
+        if place == Place::Leased {
+            self.leases.remove(self.entries.at(slot).id);
+        } else if place != Place::New {
+            self.lanes.remove_pending(lane);
+        }
+        if place == Place::Behind {
+            self.behind_due.remove(&slot);
+        } else if group != NIL && self.groups.head(group) == slot {
+            self.promote(group);
+        }
+        let key = match keep_key {
+            KeepKey::Yes => Some(self.lanes.at(lane).key.clone()),
+            KeepKey::No => None,
+        };
+        let priority = self.lanes.priority(lane);
+        self.lanes.release(lane);
+        let entry = self.entries.remove(slot);
+        self.bytes -= u64::from(entry.len);
+        let body = if entry.flags.has(Flags::TRANSIENT) {
+            self.transient.remove(&slot)
+        } else {
+            None
+        };
+        Removed {
+            entry,
+            key,
+            priority,
+            group_key,
+            body,
+        }
+    }
+
+    fn promote(&mut self, group: u32) {
+        if let Some(next) = self.groups.leave(&mut self.entries, group) {
+            let due = self.behind_due.remove(&next);
+            self.settle_place(next, due);
+        }
+    }
+
+    /// The oldest ready message, where arrivals are kept.
+    pub(crate) fn take_oldest_ready(&mut self, limit: u64) -> Option<Slot> {
+        let arrivals = self.arrivals.as_mut()?;
+        let mut passed = Vec::new();
+        let mut found = None;
+        while let Some((position, slot)) = arrivals.front().copied() {
+            if position >= limit || passed.len() >= PASSED_MAX {
+                break;
+            }
+            arrivals.pop_front();
+            let entry = if slot < self.entries.slots() {
+                Some(self.entries.at(slot))
+            } else {
+                None
+            };
+            let here = entry.filter(|e| e.place != Place::Free && e.position == position);
+            match here.map(|entry| entry.place) {
+                None => {}
+                Some(Place::Ready) if self.lanes.take_if_first(&self.entries, slot) => {
+                    found = Some(slot);
+                    break;
+                }
+                Some(_) => passed.push((position, slot)),
+            }
+        }
+        for kept in passed.into_iter().rev() {
+            arrivals.push_front(kept);
+        }
+        found
+    }
+
+    /// When something here happens by itself.
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        let due = self.delayed.first().map(|(due, _)| *due);
+        let lease = self.leases.next_end();
+        let dedup = self.dedup.next_end(self.config.dedup_window_ms);
+        [due, lease, dedup].into_iter().flatten().min()
+    }
+
+    /// Waiting messages have something to be delivered and somebody to take it.
+    pub(crate) fn can_deliver(&self) -> bool {
+        self.lanes.ready() > 0 && !self.ready_consumers.is_empty()
+    }
+
+    /// Messages that are not leased.
+    pub(crate) fn depth(&self) -> u64 {
+        u64::from(self.entries.len()) - self.leases.len() as u64
+    }
+
+    pub(crate) fn counts(&self) -> QueueCounts {
+        QueueCounts {
+            depth: self.depth(),
+            in_flight: self.leases.len() as u64,
+            delayed: self.delayed.len() as u64,
+            behind: self.groups.waiting(),
+            ready: self.lanes.ready(),
+            active_fairness_keys: self.lanes.active(),
+            active_consumers: u32::try_from(self.consumers.len()).unwrap_or(u32::MAX),
+            bytes: self.bytes,
+            remembered_keys: self.dedup.len() as u64,
+        }
+    }
+
+    /// Empties the arrivals of messages that left, when they are most of it.
+    pub(crate) fn sweep(&mut self) {
+        self.leases.sweep(&self.entries);
+        let Some(arrivals) = &mut self.arrivals else {
+            return;
+        };
+        if arrivals.len() > 2 * self.entries.len() as usize + 1024 {
+            let entries = &self.entries;
+            arrivals.retain(|(position, slot)| {
+                *slot < entries.slots() && {
+                    let entry = entries.at(*slot);
+                    entry.place != Place::Free && entry.position == *position
+                }
+            });
+        }
+    }
+
+    /// Panics when the queue's structures contradict each other.
+    pub(crate) fn assert_invariants(&self) {
+        self.lanes.assert_invariants(&self.entries);
+        self.groups.assert_invariants(&self.entries);
+        self.leases.assert_invariants(&self.entries);
+        self.dedup.assert_invariants();
+        let pending = self.lanes.ready() + self.delayed.len() as u64 + self.groups.waiting();
+        assert_eq!(
+            pending,
+            self.depth(),
+            "{}: a message is in no place or two",
+            self.identity.name
+        );
+        let mut bytes = 0;
+        for slot in self.entries.live_slots(0, self.entries.slots()) {
+            let entry = self.entries.at(slot);
+            assert!(entry.place != Place::New, "{} has no place", entry.id);
+            assert!(
+                entry.position < self.next_position,
+                "{} is from the future",
+                entry.id
+            );
+            bytes += u64::from(entry.len);
+        }
+        assert_eq!(bytes, self.bytes, "{}: content bytes", self.identity.name);
+    }
+}
+
+/// Older messages that are not ready are passed over when the oldest ready one is asked for: this
+/// many per step.
+const PASSED_MAX: usize = 256;
+
+/// Whether a removed message's fairness key is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeepKey {
+    /// It moves on to another queue.
+    Yes,
+    /// It is gone.
+    No,
+}

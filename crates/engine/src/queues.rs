@@ -1,0 +1,140 @@
+//! All queues of the shard, by index, id and name.
+
+use std::sync::Arc;
+
+use ahash::RandomState;
+use hashbrown::HashMap;
+
+use crate::queue::{Identity, Queue};
+use crate::{Lsn, QueueConfig, QueueId};
+
+/// A queue's index: valid until the queue is deleted, then used again.
+pub(crate) type QueueIndex = u32;
+
+/// The queues. Indices are for the hot path, ids are for the log.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    slots: Vec<Option<Box<Queue>>>,
+    free: Vec<QueueIndex>,
+    by_id: HashMap<QueueId, QueueIndex, RandomState>,
+    by_name: HashMap<Arc<str>, QueueIndex, RandomState>,
+    /// The next queue's id: ids are never used twice.
+    pub(crate) next_id: u32,
+    /// Position after the newest record that created, changed or deleted a queue.
+    pub(crate) last_lsn: Lsn,
+    sources: u32,
+}
+
+impl Queues {
+    pub(crate) fn new(hasher: &RandomState) -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            by_id: HashMap::with_hasher(hasher.clone()),
+            by_name: HashMap::with_hasher(hasher.clone()),
+            next_id: 1,
+            last_lsn: Lsn::ZERO,
+            sources: 0,
+        }
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "an index of a deleted queue is our own bug"
+    )]
+    pub(crate) fn at(&self, index: QueueIndex) -> &Queue {
+        self.slots
+            .get(index as usize)
+            .and_then(Option::as_deref)
+            .expect("no queue at this index")
+    }
+
+    #[expect(
+        clippy::expect_used,
+        reason = "an index of a deleted queue is our own bug"
+    )]
+    pub(crate) fn at_mut(&mut self, index: QueueIndex) -> &mut Queue {
+        let slot = self.slots.get_mut(index as usize);
+        slot.and_then(Option::as_deref_mut)
+            .expect("no queue at this index")
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<QueueIndex> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(crate) fn index_of(&self, id: QueueId) -> Option<QueueIndex> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Queues that are not dead-letter queues.
+    pub(crate) const fn sources(&self) -> u32 {
+        self.sources
+    }
+
+    pub(crate) fn insert(&mut self, queue: Queue) -> QueueIndex {
+        let id = queue.identity.id;
+        self.next_id = self.next_id.max(id.0.saturating_add(1));
+        let name = Arc::clone(&queue.identity.name);
+        self.sources += u32::from(!queue.is_dead_letter());
+        let index = if let Some(index) = self.free.pop() {
+            if let Some(slot) = self.slots.get_mut(index as usize) {
+                *slot = Some(Box::new(queue));
+            }
+            index
+        } else {
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "ids are u32 and never reused"
+            )]
+            let index = self.slots.len() as u32;
+            self.slots.push(Some(Box::new(queue)));
+            index
+        };
+        self.by_id.insert(id, index);
+        self.by_name.insert(name, index);
+        index
+    }
+
+    /// In replay: gives a queue that was known by its id only its name and role.
+    pub(crate) fn rename(
+        &mut self,
+        index: QueueIndex,
+        identity: Identity,
+        config: QueueConfig,
+        next: u64,
+    ) {
+        let was_source = !self.at(index).is_dead_letter();
+        let old = Arc::clone(&self.at(index).identity.name);
+        if self.by_name.get(&old) == Some(&index) {
+            self.by_name.remove(&old);
+        }
+        self.by_name.insert(Arc::clone(&identity.name), index);
+        self.at_mut(index).describe(identity, config, next);
+        let is_source = !self.at(index).is_dead_letter();
+        self.sources = self.sources + u32::from(is_source) - u32::from(was_source);
+    }
+
+    pub(crate) fn remove(&mut self, index: QueueIndex) -> Option<Box<Queue>> {
+        let queue = self.slots.get_mut(index as usize)?.take()?;
+        self.by_id.remove(&queue.identity.id);
+        if self.by_name.get(&queue.identity.name) == Some(&index) {
+            self.by_name.remove(&queue.identity.name);
+        }
+        self.sources -= u32::from(!queue.is_dead_letter());
+        self.free.push(index);
+        Some(queue)
+    }
+
+    /// Live queues in index order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (QueueIndex, &Queue)> {
+        (0..)
+            .zip(&self.slots)
+            .filter_map(|(i, queue)| Some((i, queue.as_deref()?)))
+    }
+
+    /// Live indices.
+    pub(crate) fn indices(&self) -> Vec<QueueIndex> {
+        self.iter().map(|(index, _)| index).collect()
+    }
+}

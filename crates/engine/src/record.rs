@@ -1,0 +1,240 @@
+//! Records: the engine's decisions as bytes in the log (docs/formats/records.md).
+//!
+//! Every record starts with the same 26 bytes; the rest depends on its kind. All integers are
+//! big-endian. Writers append to a reused buffer; readers borrow and never panic.
+
+mod reader;
+
+use crate::{Lsn, MessageId, Millis, QueueId};
+pub(crate) use reader::{Header, Reader};
+
+/// The version of every record layout; a newer one is refused.
+pub(crate) const VERSION: u8 = 1;
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// A queue with its policies; written again when its old record's segment is to be freed.
+    Queue = 1,
+    /// A queue and its dead-letter queue are gone.
+    QueueDeleted = 2,
+    /// Messages came in.
+    Stored = 3,
+    /// Messages were leased.
+    Leased = 4,
+    /// Leased messages are pending again, the attempt not counted.
+    Returned = 5,
+    /// Leased messages failed and are pending again, each with a not-before time.
+    Failed = 6,
+    /// Leases end at other times.
+    Extended = 7,
+    /// Messages left: acked, purged, dropped.
+    Removed = 8,
+    /// Messages moved to another queue: dead-lettered or redriven.
+    Moved = 9,
+    /// A runtime configuration entry.
+    Config = 10,
+    /// Counters and switches of the whole shard.
+    Shard = 11,
+    /// Leased messages went back to their place; the delivery counts, no failure does.
+    Requeued = 12,
+}
+
+impl Kind {
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => Self::Queue,
+            2 => Self::QueueDeleted,
+            3 => Self::Stored,
+            4 => Self::Leased,
+            5 => Self::Returned,
+            6 => Self::Failed,
+            7 => Self::Extended,
+            8 => Self::Removed,
+            9 => Self::Moved,
+            10 => Self::Config,
+            11 => Self::Shard,
+            12 => Self::Requeued,
+            _ => return None,
+        })
+    }
+}
+
+/// Why messages moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum MoveReason {
+    /// To the dead-letter queue: counters are kept until it is redriven.
+    DeadLetter = 1,
+    /// Back from it: attempts start again, `redrives` grows.
+    Redrive = 2,
+}
+
+/// Bits of a stored message that say which optional fields follow.
+pub(crate) mod stored {
+    pub(crate) const KEY: u8 = 1;
+    pub(crate) const WEIGHT: u8 = 2;
+    pub(crate) const DUE: u8 = 4;
+    pub(crate) const DEDUP: u8 = 8;
+    pub(crate) const GROUP: u8 = 16;
+    pub(crate) const PRIORITY: u8 = 32;
+    /// The content lies in an earlier record: its position follows instead of its bytes.
+    pub(crate) const ELSEWHERE: u8 = 64;
+}
+
+/// Begins a record in `out`. `term` and `index` are for a replicated log and 0 here.
+pub(crate) fn begin(out: &mut Vec<u8>, kind: Kind, queue: QueueId, now: Millis) {
+    out.clear();
+    out.push(kind as u8);
+    out.push(VERSION);
+    out.extend_from_slice(&queue.0.to_be_bytes());
+    out.extend_from_slice(&0_u32.to_be_bytes());
+    out.extend_from_slice(&0_u64.to_be_bytes());
+    out.extend_from_slice(&now.0.to_be_bytes());
+}
+
+/// Where `Stored` keeps its first position, first id and count, so that they can be set last.
+const STORED_HEAD: usize = 26;
+
+/// Begins a `Stored` record; [`finish_stored`] fills in what is known only at its end.
+pub(crate) fn begin_stored(out: &mut Vec<u8>, queue: QueueId, now: Millis) {
+    begin(out, Kind::Stored, queue, now);
+    out.extend_from_slice(&[0; 28]);
+}
+
+/// Fills in the head of a `Stored` record: its messages have consecutive positions and ids.
+pub(crate) fn finish_stored(out: &mut [u8], position: u64, id: MessageId, count: u32) {
+    let Some(head) = out.get_mut(STORED_HEAD..STORED_HEAD + 28) else {
+        return;
+    };
+    let (first, rest) = head.split_at_mut(8);
+    let (second, third) = rest.split_at_mut(16);
+    first.copy_from_slice(&position.to_be_bytes());
+    second.copy_from_slice(&id.to_bytes());
+    third.copy_from_slice(&count.to_be_bytes());
+}
+
+/// The optional fields of a stored message.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StoredFields<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) weight: u32,
+    pub(crate) due: Option<Millis>,
+    pub(crate) dedup: Option<u128>,
+    pub(crate) group: Option<u128>,
+    pub(crate) priority: u8,
+}
+
+/// Where a stored message's content is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoredContent<'a> {
+    /// In this record.
+    Here(&'a [u8]),
+    /// In an earlier record.
+    Elsewhere { at: Lsn, len: u32 },
+}
+
+/// Appends one message to a `Stored` record; returns the offset of its content in the record.
+pub(crate) fn add_stored(
+    out: &mut Vec<u8>,
+    fields: &StoredFields<'_>,
+    content: StoredContent<'_>,
+) -> usize {
+    let flag_at = out.len();
+    let mut flags = 0;
+    out.push(0);
+    if !fields.key.is_empty() {
+        flags |= stored::KEY;
+        put_short(out, fields.key);
+    }
+    if fields.weight > 1 {
+        flags |= stored::WEIGHT;
+        out.extend_from_slice(&fields.weight.to_be_bytes());
+    }
+    if let Some(due) = fields.due {
+        flags |= stored::DUE;
+        out.extend_from_slice(&due.0.to_be_bytes());
+    }
+    if let Some(hash) = fields.dedup {
+        flags |= stored::DEDUP;
+        out.extend_from_slice(&hash.to_be_bytes());
+    }
+    if let Some(hash) = fields.group {
+        flags |= stored::GROUP;
+        out.extend_from_slice(&hash.to_be_bytes());
+    }
+    if fields.priority != 0 {
+        flags |= stored::PRIORITY;
+        out.push(fields.priority);
+    }
+    let start = match content {
+        StoredContent::Here(bytes) => {
+            put_len(out, bytes.len());
+            let start = out.len();
+            out.extend_from_slice(bytes);
+            start
+        }
+        StoredContent::Elsewhere { at, len } => {
+            flags |= stored::ELSEWHERE;
+            out.extend_from_slice(&len.to_be_bytes());
+            out.extend_from_slice(&at.0.to_be_bytes());
+            out.len()
+        }
+    };
+    if let Some(byte) = out.get_mut(flag_at) {
+        *byte = flags;
+    }
+    start
+}
+
+/// Appends a u32 length. Contents and counts are bounded far below 4 GiB before they come here.
+pub(crate) fn put_len(out: &mut Vec<u8>, len: usize) {
+    let len = u32::try_from(len).unwrap_or(u32::MAX);
+    out.extend_from_slice(&len.to_be_bytes());
+}
+
+/// Appends bytes of at most 65,535 with their u16 length.
+pub(crate) fn put_short(out: &mut Vec<u8>, bytes: &[u8]) {
+    let len = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(bytes.get(..usize::from(len)).unwrap_or_default());
+}
+
+/// Appends bytes with their u32 length.
+pub(crate) fn put_long(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_len(out, bytes.len());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a number in 7-bit groups, least significant first.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push((value & 0x7f) as u8 | 0x80);
+        value >>= 7;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "below 0x80")]
+    out.push(value as u8);
+}
+
+/// Most positions in one record: writers split before, readers refuse more.
+pub(crate) const POSITIONS_MAX: usize = 1 << 20;
+
+/// Appends positions in the order given, as runs of consecutive ones: the count, then per run the
+/// distance of its start from the end of the run before (zigzag) and its length.
+pub(crate) fn put_positions(out: &mut Vec<u8>, positions: &[u64]) {
+    put_len(out, positions.len());
+    let mut end = 0_u64;
+    let mut rest = positions;
+    while let Some(start) = rest.first().copied() {
+        let expected = (start..).zip(rest).take_while(|(a, b)| a == *b).count();
+        let distance = start.wrapping_sub(end).cast_signed();
+        put_varint(out, ((distance << 1) ^ (distance >> 63)).cast_unsigned());
+        put_varint(out, expected as u64);
+        end = start.wrapping_add(expected as u64);
+        rest = rest.get(expected..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! What the engine still needs of the log.
+
+use crate::engine::{Cx, Engine};
+use crate::{Journal, Lsn, Millis};
+
+impl Engine {
+    /// Writes what is still needed from the log's oldest segments again, and returns the position
+    /// below which nothing is needed once the log is durable up to its present end. `oldest` is
+    /// the log's first position. Cheap when nothing can be released.
+    ///
+    /// A segment is needed while a message stored in it is in a queue or a deduplication key is
+    /// remembered from it. Everything else in a released prefix is about messages that left, or is
+    /// written again: queues, configuration, counters.
+    #[must_use]
+    pub fn release_log(&mut self, now: Millis, journal: &mut dyn Journal, oldest: Lsn) -> Lsn {
+        let floor = self.segments.floor(journal.end());
+        if floor <= oldest {
+            return oldest;
+        }
+        let cx = &mut Cx {
+            now,
+            journal,
+            out: &mut Vec::new(),
+        };
+        self.write_again_below(cx, floor);
+        floor
+    }
+}

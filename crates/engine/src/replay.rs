@@ -1,0 +1,457 @@
+//! Recovery: the replicated state from the log's records, then the leader state from that.
+//!
+//! The log may have lost its beginning: what was there is not needed any more. So records may speak
+//! of messages that are unknown (they left later, or their leaving is the record) and of queues
+//! whose own record comes later, written again. What is still unnamed at the end is damage.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ahash::RandomState;
+use hashbrown::HashMap;
+
+use crate::engine::{Cx, Engine};
+use crate::moves::Move;
+use crate::on_admin::DEAD_LETTER_SUFFIX;
+use crate::queue::entries::{Flags, Slot};
+use crate::queue::leases::{Lease, NEVER};
+use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role};
+use crate::queue_record::QueueRecord;
+use crate::queues::QueueIndex;
+use crate::record::{Header, Kind, MoveReason, Reader};
+use crate::{
+    DeliveryDurability, Journal, Lsn, MessageId, Millis, Output, QueueConfig, QueueId, QueueSpec,
+    Rebalancing, ReplayError,
+};
+
+/// What replay remembers until the end of recovery.
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    queues: BTreeMap<QueueIndex, QueueRecovery>,
+    /// Messages with a deduplication key that left, in log order.
+    left: Vec<(Millis, QueueId, MessageId)>,
+    hasher: RandomState,
+}
+
+/// What a record says of leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LeaseChange {
+    Leased,
+    Returned,
+    Requeued,
+    Failed,
+    Extended,
+}
+
+/// Of one queue.
+#[derive(Debug)]
+struct QueueRecovery {
+    by_position: HashMap<u64, Slot, RandomState>,
+    due: HashMap<Slot, Millis, RandomState>,
+    leases: HashMap<Slot, Millis, RandomState>,
+    /// Its own record was read.
+    named: bool,
+}
+
+impl Recovery {
+    pub(crate) fn new(hasher: &RandomState) -> Self {
+        Self {
+            queues: BTreeMap::new(),
+            left: Vec::new(),
+            hasher: hasher.clone(),
+        }
+    }
+
+    fn queue(&mut self, index: QueueIndex) -> &mut QueueRecovery {
+        let hasher = &self.hasher;
+        self.queues.entry(index).or_insert_with(|| QueueRecovery {
+            by_position: HashMap::with_hasher(hasher.clone()),
+            due: HashMap::with_hasher(hasher.clone()),
+            leases: HashMap::with_hasher(hasher.clone()),
+            named: false,
+        })
+    }
+}
+
+impl Engine {
+    /// Applies one record of the log, in log order. `at` is the position of its first byte.
+    ///
+    /// # Errors
+    /// `ReplayError` when the record makes no sense: do not serve from this state.
+    pub fn replay(&mut self, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
+        let Some(mut recovery) = self.recovery.take() else {
+            return Err(ReplayError {
+                problem: "recovery has ended".to_owned(),
+            });
+        };
+        let result = self.apply(&mut recovery, at, record);
+        self.recovery = Some(recovery);
+        result
+    }
+
+    fn apply(&mut self, rec: &mut Recovery, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
+        let mut reader = Reader::new(record);
+        let header = reader.header()?;
+        self.newest_time = self.newest_time.max(header.time);
+        match header.kind {
+            Kind::Queue => self.apply_queue(rec, at, header.queue, &mut reader),
+            Kind::QueueDeleted => {
+                let partner = QueueId(reader.u32()?);
+                self.drop_queue(rec, header.queue);
+                self.drop_queue(rec, partner);
+                Ok(())
+            }
+            Kind::Stored => self.apply_stored(rec, at, header.queue, &mut reader),
+            Kind::Moved => self.apply_moved(rec, header, &mut reader),
+            Kind::Removed => self.apply_removed(rec, header, &mut reader),
+            Kind::Leased => self.apply_lease(rec, header, LeaseChange::Leased, &mut reader),
+            Kind::Returned => self.apply_lease(rec, header, LeaseChange::Returned, &mut reader),
+            Kind::Requeued => self.apply_lease(rec, header, LeaseChange::Requeued, &mut reader),
+            Kind::Failed => self.apply_lease(rec, header, LeaseChange::Failed, &mut reader),
+            Kind::Extended => self.apply_lease(rec, header, LeaseChange::Extended, &mut reader),
+            Kind::Config => {
+                let key = reader.short()?.to_owned();
+                self.runtime.insert(key, (reader.long()?.to_owned(), at));
+                Ok(())
+            }
+            Kind::Shard => self.apply_shard(at, &mut reader),
+        }
+    }
+
+    fn apply_shard(&mut self, at: Lsn, reader: &mut Reader<'_>) -> Result<(), ReplayError> {
+        self.queues.next_id = self.queues.next_id.max(reader.u32()?);
+        let (mode, pause_ms) = (reader.u8()?, reader.u64()?);
+        self.shard.rebalancing = match mode {
+            0 => Rebalancing::Enabled,
+            1 => Rebalancing::Paused { pause_ms },
+            2 => Rebalancing::Disabled,
+            n => return Err(reader.problem(&format!("rebalancing mode {n} is unknown"))),
+        };
+        self.shard.pause_ends_at = reader.millis()?;
+        self.shard.at = at;
+        Ok(())
+    }
+
+    fn apply_queue(
+        &mut self,
+        rec: &mut Recovery,
+        at: Lsn,
+        id: QueueId,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let record = QueueRecord::decode(id, reader)?;
+        let name: Arc<str> = record.name.as_str().into();
+        let role = Role::DeadLetter { source: id };
+        let dead_letters = format!("{name}{DEAD_LETTER_SUFFIX}").into();
+        let identity = Identity {
+            id: record.dead_letters,
+            name: dead_letters,
+            role,
+        };
+        self.name_queue(
+            rec,
+            identity,
+            &record.config,
+            (record.dead_letters_next_position, at),
+        );
+        let role = Role::Source {
+            dead_letters: record.dead_letters,
+        };
+        let identity = Identity { id, name, role };
+        self.name_queue(rec, identity, &record.config, (record.next_position, at));
+        Ok(())
+    }
+
+    fn name_queue(
+        &mut self,
+        rec: &mut Recovery,
+        identity: Identity,
+        config: &QueueConfig,
+        (next_position, at): (u64, Lsn),
+    ) {
+        let index = self.queue_or_placeholder(rec, identity.id);
+        self.queues
+            .rename(index, identity, config.clone(), next_position);
+        self.queues.at_mut(index).config_at = at;
+        rec.queue(index).named = true;
+    }
+
+    /// The queue of an id, unnamed when its record comes later.
+    fn queue_or_placeholder(&mut self, rec: &mut Recovery, id: QueueId) -> QueueIndex {
+        if let Some(index) = self.queues.index_of(id) {
+            return index;
+        }
+        // A name no client can use.
+        let name = format!("\0{id}").into();
+        let identity = Identity {
+            id,
+            name,
+            role: Role::Source {
+                dead_letters: QueueId(0),
+            },
+        };
+        let config = QueueSpec::default().resolve(&self.config.defaults);
+        let queue = Queue::new(identity, config, &self.hasher, self.config.quantum);
+        let index = self.queues.insert(queue);
+        rec.queue(index);
+        index
+    }
+
+    fn drop_queue(&mut self, rec: &mut Recovery, id: QueueId) {
+        self.queues.next_id = self.queues.next_id.max(id.0.saturating_add(1));
+        let Some(index) = self.queues.index_of(id) else {
+            return;
+        };
+        rec.queues.remove(&index);
+        let Some(queue) = self.queues.remove(index) else {
+            return;
+        };
+        for slot in queue.entries.live_slots(0, queue.entries.slots()) {
+            self.segments.remove(queue.entries.at(slot).at);
+        }
+        for at in queue.dedup.places() {
+            self.segments.remove(at);
+        }
+    }
+
+    fn apply_stored(
+        &mut self,
+        rec: &mut Recovery,
+        at: Lsn,
+        id: QueueId,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let index = self.queue_or_placeholder(rec, id);
+        let (first_position, first_id, count) = reader.stored_head()?;
+        self.newest_time = self.newest_time.max(first_id.enqueued_at());
+        let kept = rec.queue(index);
+        for n in 0..count {
+            let message = reader.stored_message()?;
+            let content_at = match message.content {
+                Ok(offset) => Lsn(at.0.saturating_add(offset as u64)),
+                Err(elsewhere) => elsewhere,
+            };
+            let id = MessageId(first_id.0.wrapping_add(u128::from(n)));
+            let queue = self.queues.at_mut(index);
+            let position = first_position.saturating_add(u64::from(n));
+            if position < queue.next_position && kept.by_position.contains_key(&position) {
+                return Err(reader.problem(&format!("position {position} is stored twice")));
+            }
+            queue.next_position = position;
+            let dedup = message.dedup.map_or_else(Flags::default, |_| Flags::DEDUP);
+            let slot = queue.store(NewMessage {
+                id,
+                at: content_at,
+                len: message.len,
+                key: message.key,
+                priority: message.priority,
+                weight: message.weight,
+                redrives: 0,
+                flags: dedup,
+            });
+            self.segments.add(content_at);
+            kept.by_position.insert(position, slot);
+            if let Some(due) = message.due {
+                kept.due.insert(slot, due);
+            }
+            if let Some(group) = message.group {
+                queue.group_of.insert(slot, group);
+            }
+            if let Some(key) = message.dedup {
+                self.segments.add(content_at);
+                if let Some(before) = queue.dedup.insert(key, id, content_at) {
+                    self.segments.remove(before);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_removed(
+        &mut self,
+        rec: &mut Recovery,
+        header: Header,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let positions = reader.positions()?;
+        let Some(index) = self.queues.index_of(header.queue) else {
+            return Ok(());
+        };
+        for position in positions {
+            let Some(slot) = rec.queue(index).take(position) else {
+                continue;
+            };
+            let removed = self.queues.at_mut(index).remove(slot, KeepKey::No);
+            self.segments.remove(removed.entry.at);
+            if removed.entry.flags.has(Flags::DEDUP) {
+                rec.left.push((header.time, header.queue, removed.entry.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply_moved(
+        &mut self,
+        rec: &mut Recovery,
+        header: Header,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let to_id = QueueId(reader.u32()?);
+        let reason = match reader.u8()? {
+            1 => MoveReason::DeadLetter,
+            2 => MoveReason::Redrive,
+            n => return Err(reader.problem(&format!("move reason {n} is unknown"))),
+        };
+        let (old, new) = (reader.positions()?, reader.positions()?);
+        if old.len() != new.len() {
+            return Err(reader.problem("a move has unequal lists of positions"));
+        }
+        let Some(from) = self.queues.index_of(header.queue) else {
+            return Ok(());
+        };
+        for (old, new) in old.into_iter().zip(new) {
+            let Some(slot) = rec.queue(from).take(old) else {
+                continue;
+            };
+            let to = self.queue_or_placeholder(rec, to_id);
+            let removed = self.queues.at_mut(from).remove(slot, KeepKey::Yes);
+            let group = removed.group_key;
+            self.queues.at_mut(to).next_position = new;
+            let slot = self.store_moved(Move { from, to, reason }, removed);
+            if let Some(group) = group {
+                self.queues.at_mut(to).group_of.insert(slot, group);
+            }
+            rec.queue(to).by_position.insert(new, slot);
+        }
+        Ok(())
+    }
+
+    fn apply_lease(
+        &mut self,
+        rec: &mut Recovery,
+        header: Header,
+        change: LeaseChange,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let leased_until = if change == LeaseChange::Leased {
+            reader.millis()?
+        } else {
+            NEVER
+        };
+        let positions = reader.positions()?;
+        let Some(index) = self.queues.index_of(header.queue) else {
+            return Ok(());
+        };
+        let kept = rec.queue(index);
+        for position in positions {
+            let time = match change {
+                LeaseChange::Failed | LeaseChange::Extended => reader.millis()?,
+                LeaseChange::Leased | LeaseChange::Returned | LeaseChange::Requeued => leased_until,
+            };
+            let Some(slot) = kept.by_position.get(&position).copied() else {
+                continue;
+            };
+            let entry = self.queues.at_mut(index).entries.at_mut(slot);
+            kept.due.remove(&slot);
+            kept.leases.remove(&slot);
+            match change {
+                LeaseChange::Leased => {
+                    entry.deliveries = entry.deliveries.saturating_add(1);
+                    kept.leases.insert(slot, time);
+                }
+                LeaseChange::Extended => {
+                    kept.leases.insert(slot, time);
+                }
+                LeaseChange::Failed => {
+                    entry.failures = entry.failures.saturating_add(1);
+                    kept.due.insert(slot, time);
+                }
+                LeaseChange::Returned => entry.deliveries = entry.deliveries.saturating_sub(1),
+                LeaseChange::Requeued => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends recovery: arms timers and makes the engine ready for requests.
+    ///
+    /// # Errors
+    /// `ReplayError` when the log holds messages of a queue it does not describe.
+    pub fn start(&mut self, now: Millis, journal: &mut dyn Journal) -> Result<(), ReplayError> {
+        let Some(mut recovery) = self.recovery.take() else {
+            return Err(ReplayError {
+                problem: "recovery has ended".to_owned(),
+            });
+        };
+        let unnamed = recovery.queues.iter().find(|(_, kept)| !kept.named);
+        if let Some((index, _)) = unnamed {
+            let queue = self.queues.at(*index);
+            let (id, messages) = (queue.identity.id, queue.entries.len());
+            let problem =
+                format!("the log has {messages} messages of queue {id} but not the queue");
+            return Err(ReplayError { problem });
+        }
+        self.ids.start_after(self.newest_time);
+        for (time, queue, message) in recovery.left.drain(..) {
+            if let Some(index) = self.queues.index_of(queue) {
+                let owner = self.dedup_owner(index);
+                self.queues.at_mut(owner).dedup.on_left(message, time);
+            }
+        }
+        for (index, kept) in recovery.queues {
+            self.start_queue(now, index, kept);
+        }
+        let end = journal.end();
+        self.queues.last_lsn = end;
+        let cx = &mut Cx {
+            now,
+            journal,
+            out: &mut Vec::<Output>::new(),
+        };
+        self.run_timers(cx);
+        Ok(())
+    }
+
+    /// Leader state of one queue, from its messages in position order.
+    fn start_queue(&mut self, now: Millis, index: QueueIndex, mut kept: QueueRecovery) {
+        let queue = self.queues.at_mut(index);
+        kept.by_position = HashMap::with_hasher(self.hasher.clone());
+        let fast = queue.config.durability == DeliveryDurability::Fast;
+        for slot in queue.slots_in_order() {
+            let dead_letter = queue.is_dead_letter();
+            let group = if dead_letter {
+                None
+            } else {
+                queue.group_of.remove(&slot)
+            };
+            let due = kept.due.get(&slot).copied().filter(|due| *due > now);
+            let recorded = kept.leases.get(&slot).copied().filter(|end| *end != NEVER);
+            let leased = recorded.map(|end| (end.max(now.after_ms(queue.config.lease_ms)), false));
+            let grace = (fast && due.is_none())
+                .then(|| (now.after_ms(queue.config.reclaim_grace_ms), true));
+            match leased.or(grace) {
+                Some((expires_at, reclaim)) => {
+                    let lease = Lease {
+                        slot,
+                        consumer: 0,
+                        expires_at,
+                        reclaim,
+                    };
+                    queue.admit_leased(slot, group, lease);
+                }
+                None => queue.admit(slot, group, due),
+            }
+        }
+        self.touch(index);
+    }
+}
+
+impl QueueRecovery {
+    /// A message leaves: forgets what was kept of it.
+    fn take(&mut self, position: u64) -> Option<Slot> {
+        let slot = self.by_position.remove(&position)?;
+        self.due.remove(&slot);
+        self.leases.remove(&slot);
+        Some(slot)
+    }
+}

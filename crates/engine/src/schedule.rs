@@ -1,0 +1,208 @@
+//! Deliveries: which queue, which message, which consumer.
+//!
+//! Queues with something to deliver and somebody to take it wait in line, each gets a bounded turn.
+//! Within a queue the lanes pick the message, and the consumers that can take one take turns. A
+//! turn's leases are one record; its deliveries wait for it.
+
+use bytes::Bytes;
+
+use crate::engine::{Cx, Engine};
+use crate::on_settle::SettleScratch;
+use crate::queue::Queue;
+use crate::queue::entries::{Flags, Slot};
+use crate::queue::leases::NEVER;
+use crate::queues::QueueIndex;
+use crate::record::{Kind, begin, put_positions};
+use crate::{
+    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, LeaseMode, Lsn, Millis, Span, SubId,
+};
+
+/// Buffers used again in every pass.
+#[derive(Debug, Default)]
+pub(crate) struct PassScratch {
+    pub(crate) positions: Vec<u64>,
+    pub(crate) settle: SettleScratch,
+    batches: Vec<OpenBatch>,
+    /// Positions leased without a timeout.
+    untimed: Vec<u64>,
+}
+
+/// Deliveries gathered for one consumer in one turn.
+#[derive(Debug)]
+struct OpenBatch {
+    sub: SubId,
+    consumer: u32,
+    batch: DeliveryBatch,
+}
+
+/// Messages a queue may deliver before the next one has its turn.
+const TURN_MESSAGES: u32 = 1024;
+/// Turns in one pass.
+const PASS_TURNS: usize = 8;
+
+impl Engine {
+    /// One pass over the line of queues.
+    pub(crate) fn deliver(&mut self, cx: &mut Cx<'_>) {
+        for _ in 0..PASS_TURNS.min(self.runnable.len()) {
+            let Some(index) = self.runnable.pop_front() else {
+                break;
+            };
+            self.queues.at_mut(index).runnable = false;
+            self.serve(cx, index);
+            self.touch(index);
+        }
+    }
+
+    fn serve(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let mut pass = core::mem::take(&mut self.pass);
+        for _ in 0..TURN_MESSAGES {
+            if !self.serve_one(cx.now, index, &mut pass) {
+                break;
+            }
+        }
+        let after = self.write_leases(cx, index, &mut pass);
+        for open in pass.batches.drain(..) {
+            if let Some(it) = self.consumers.at_mut(open.consumer) {
+                it.batch = u32::MAX;
+            }
+            let event = Event::Delivery {
+                token: open.sub.token,
+                batch: open.batch,
+            };
+            cx.emit(open.sub.conn, after, event);
+        }
+        self.pass = pass;
+    }
+
+    /// Delivers one message to the consumer whose turn it is. False when there is no message or
+    /// no consumer.
+    fn serve_one(&mut self, now: Millis, index: QueueIndex, pass: &mut PassScratch) -> bool {
+        let queue = self.queues.at_mut(index);
+        if queue.lanes.ready() == 0 {
+            return false;
+        }
+        let Some(consumer) = queue.ready_consumers.pop_front() else {
+            return false;
+        };
+        let Some((it, conn)) = self.consumers.with_conn(consumer) else {
+            return true;
+        };
+        if it.credit == Some(0) || !conn.has_room() {
+            it.is_ready = false;
+            return true;
+        }
+        let timed = it.lease == LeaseMode::Timed;
+        let expires_at = if timed {
+            now.after_ms(queue.config.lease_ms)
+        } else {
+            NEVER
+        };
+        let Some(slot) = queue.lease_next(it.number, expires_at) else {
+            return false;
+        };
+        let entry = queue.entries.at(slot);
+        if !entry.flags.has(Flags::TRANSIENT) {
+            let positions = if timed {
+                &mut pass.positions
+            } else {
+                &mut pass.untimed
+            };
+            positions.push(entry.position);
+        }
+        if !timed {
+            it.held.insert(entry.id);
+        }
+        if pass
+            .batches
+            .get(it.batch as usize)
+            .is_none_or(|open| open.consumer != consumer)
+        {
+            it.batch = u32::try_from(pass.batches.len()).unwrap_or(u32::MAX);
+            let batch = new_batch(queue, now, expires_at);
+            pass.batches.push(OpenBatch {
+                sub: it.sub,
+                consumer,
+                batch,
+            });
+        }
+        if let Some(open) = pass.batches.get_mut(it.batch as usize) {
+            let item = add_item(queue, slot, &mut open.batch);
+            conn.outbound_bytes += item.budget_bytes();
+        }
+        it.credit = it.credit.map(|left| left.saturating_sub(1));
+        if it.credit == Some(0) || !conn.has_room() {
+            it.is_ready = false;
+        } else {
+            queue.ready_consumers.push_back(consumer);
+        }
+        true
+    }
+
+    /// Writes the turn's leases; returns the log position its deliveries wait for.
+    fn write_leases(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) -> Lsn {
+        let queue = self.queues.at(index);
+        if queue.config.durability == DeliveryDurability::Fast {
+            pass.positions.clear();
+            pass.untimed.clear();
+            return queue.stored_lsn;
+        }
+        let timed_end = cx.now.after_ms(queue.config.lease_ms);
+        let id = queue.identity.id;
+        for (positions, end) in [(&mut pass.positions, timed_end), (&mut pass.untimed, NEVER)] {
+            if positions.is_empty() {
+                continue;
+            }
+            positions.sort_unstable();
+            begin(&mut self.record, Kind::Leased, id, cx.now);
+            self.record.extend_from_slice(&end.0.to_be_bytes());
+            put_positions(&mut self.record, positions);
+            positions.clear();
+            let end = self.append(cx);
+            self.queues.at_mut(index).last_lsn = end;
+        }
+        self.queues.at(index).last_lsn
+    }
+}
+
+fn new_batch(queue: &Queue, now: Millis, expires_at: Millis) -> DeliveryBatch {
+    DeliveryBatch {
+        queue: std::sync::Arc::clone(&queue.identity.name),
+        leased_at: now,
+        lease_expires_at: expires_at,
+        ..DeliveryBatch::default()
+    }
+}
+
+fn add_item(queue: &Queue, slot: Slot, batch: &mut DeliveryBatch) -> DeliveryItem {
+    let entry = queue.entries.at(slot);
+    let key = queue.lanes.at(entry.lane).key.as_bytes();
+    let start = u32::try_from(batch.keys.len()).unwrap_or(u32::MAX);
+    batch.keys.extend_from_slice(key);
+    let mut item = DeliveryItem {
+        id: entry.id,
+        at: entry.at,
+        len: entry.len,
+        chunk: 0,
+        start: 0,
+        fairness_key: Span {
+            start,
+            len: u32::try_from(key.len()).unwrap_or(0),
+        },
+        weight: entry.weight,
+        attempts: entry.failures.saturating_add(1),
+        redrives: u32::from(entry.redrives),
+    };
+    if entry.flags.has(Flags::TRANSIENT) {
+        item.at = DeliveryItem::RESOLVED;
+        item.chunk = u32::try_from(batch.chunks.len()).unwrap_or(u32::MAX);
+        batch.chunks.push(
+            queue
+                .transient
+                .get(&slot)
+                .cloned()
+                .unwrap_or_else(Bytes::new),
+        );
+    }
+    batch.items.push(item);
+    item
+}
