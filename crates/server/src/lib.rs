@@ -1,1 +1,31 @@
-//! Listeners, threads, real disk and clock.
+//! The broker as a process: listeners, threads, the real disk and clock, configuration.
+//!
+//! Owns everything that touches the outside world and hands it to the deterministic crates below:
+//! bytes from sockets to sessions, requests to the shard's node, log writes to the disk. It refuses
+//! to know what a queue is.
+//!
+//! ```text
+//!  socket ⇄ connection task (session) ──requests──► shard thread (node) ──► sync thread (disk)
+//!                  ▲                                    │
+//!                  └──────────── mailbox ◄──────────────┘
+//! ```
+
+mod clock;
+pub mod config;
+mod data_dir;
+mod disk;
+mod fila;
+mod http;
+mod logging;
+mod process;
+mod random;
+mod run;
+mod server;
+mod settings;
+mod shard;
+mod tally;
+
+pub use data_dir::{DataDir, DataDirError};
+pub use disk::{DirLock, RealDisk, RealFile};
+pub use run::{RunError, run};
+pub use server::{Server, StartError};

@@ -1,0 +1,174 @@
+//! Every option, declared once.
+//!
+//! One line here gives the field of [`Config`], the flag, the environment variable, the key in
+//! `tanda.toml`, the default, the bounds and the documentation.
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+use super::{
+    load::{Layers, Mistake},
+    setting::{BackoffShape, ByteSize, Kind, LogLevel, Setting},
+};
+
+/// What is known of an option besides its value.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionSpec {
+    /// Key in `tanda.toml`; dots are tables.
+    pub key: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Its default, as one would write it.
+    pub default: &'static str,
+    /// Smallest and largest value allowed, as one would write them.
+    pub range: Option<(&'static str, &'static str)>,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+impl OptionSpec {
+    /// Its flag, without the dashes in front: `limits.max_body` is `limits-max-body`.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        self.key.replace(['.', '_'], "-")
+    }
+
+    /// Its environment variable: `limits.max_body` is `TANDA_LIMITS_MAX_BODY`.
+    #[must_use]
+    pub fn env(&self) -> String {
+        format!("TANDA_{}", self.key.replace('.', "_").to_uppercase())
+    }
+}
+
+macro_rules! options {
+    ($(
+        $(#[doc = $doc:literal])+
+        $field:ident: $ty:ty = $key:literal, $default:literal $(, $min:literal ..= $max:literal)?;
+    )+) => {
+        /// The configuration, resolved and checked.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $( $(#[doc = $doc])+ pub $field: $ty, )+
+        }
+
+        /// Every option, in the order in which they are documented.
+        pub const OPTIONS: &[OptionSpec] = &[
+            $( OptionSpec {
+                key: $key,
+                kind: <$ty as Setting>::KIND,
+                default: $default,
+                range: range!($($min, $max)?),
+                doc: concat!($($doc),+),
+            }, )+
+        ];
+
+        impl Config {
+            /// Reads every option from its strongest layer. `None` when any was wrong; what was
+            /// wrong is in `mistakes`.
+            pub(super) fn resolve(layers: &Layers, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+                $( let $field = layers.read::<$ty>(
+                    $key,
+                    $default,
+                    range!($($min, $max)?),
+                    mistakes,
+                ); )+
+                Some(Self { $( $field: $field?, )+ })
+            }
+        }
+    };
+}
+
+macro_rules! range {
+    () => {
+        None
+    };
+    ($min:literal, $max:literal) => {
+        Some(($min, $max))
+    };
+}
+
+options! {
+    /// Directory of everything that is kept; made when it does not exist.
+    data_dir: PathBuf = "data_dir", "tanda-data";
+    /// Address of the Fila door. Port 0 picks a free port.
+    fila: SocketAddr = "fila", "127.0.0.1:5555";
+    /// Address of the HTTP door. Port 0 picks a free port.
+    http: SocketAddr = "http", "127.0.0.1:15672";
+    /// Do not open the Fila door.
+    no_fila: bool = "no_fila", "false";
+    /// Do not open the HTTP door.
+    no_http: bool = "no_http", "false";
+    /// Allow doors on addresses that other machines can reach, although nobody has to prove who
+    /// they are.
+    allow_unauthenticated: bool = "allow_unauthenticated", "false";
+    /// Address told to clients that ask where a queue lives. Empty: the address of the Fila door.
+    advertised_addr: String = "advertised_addr", "";
+    /// Host names by which the HTTP door may be called, besides IP addresses and `localhost`.
+    http_hosts: Vec<String> = "http_hosts", "";
+    /// How much is written to standard error.
+    log_level: LogLevel = "log.level", "info";
+
+    /// Length of a lease, for queues that do not say.
+    queue_visibility_timeout: Duration = "queue.visibility_timeout", "30s", "1ms" ..= "365d";
+    /// How long a deduplication key is remembered after its message left, for queues that do not
+    /// say.
+    queue_dedup_window: Duration = "queue.dedup_window", "10m", "1ms" ..= "365d";
+    /// Deliveries of a message in total before it becomes a dead letter, for queues that do not
+    /// say.
+    queue_max_attempts: u32 = "queue.max_attempts", "3", "1" ..= "1000000";
+    /// Shape of the delay before a retry, for queues that do not say.
+    queue_backoff: BackoffShape = "queue.backoff", "exponential";
+    /// Delay before the first retry, for queues that do not say.
+    queue_backoff_initial: Duration = "queue.backoff_initial", "1s", "1ms" ..= "365d";
+    /// Longest delay before a retry, for queues that do not say.
+    queue_backoff_max: Duration = "queue.backoff_max", "60s", "1ms" ..= "365d";
+    /// After a restart, how long consumers of a queue with fast deliveries may claim what they
+    /// held, for queues that do not say.
+    queue_reclaim_grace: Duration = "queue.reclaim_grace", "5s", "1ms" ..= "1h";
+    /// Messages that a fairness key of weight 1 may take in one turn.
+    queue_quantum: u32 = "queue.quantum", "1", "1" ..= "1000";
+
+    /// Connections at a time, each door counted apart.
+    limits_connections_max: u32 = "limits.connections_max", "10000", "1" ..= "1000000";
+    /// Largest frame that is taken from a peer, and sent to one.
+    limits_max_frame: ByteSize = "limits.max_frame", "16MiB", "64KiB" ..= "1GiB";
+    /// Largest request put together from continuation frames.
+    limits_max_body: ByteSize = "limits.max_body", "256MiB", "64KiB" ..= "1GiB";
+    /// Largest message, headers included.
+    limits_max_message: ByteSize = "limits.max_message", "128MiB", "1KiB" ..= "512MiB";
+    /// Requests of one connection of which only some continuation frames have come.
+    limits_unfinished_max: u32 = "limits.unfinished_max", "16", "1" ..= "1024";
+    /// Requests of one connection that wait for their answer; more are not read before that.
+    limits_requests_max: u32 = "limits.requests_max", "1024", "1" ..= "32000";
+    /// Subscriptions of one connection.
+    limits_subscriptions_max: u32 = "limits.subscriptions_max", "1024", "1" ..= "32000";
+    /// Bytes of deliveries on their way to one connection; a slow reader gets no more until it has
+    /// read.
+    limits_outbound: ByteSize = "limits.outbound", "8MiB", "64KiB" ..= "1GiB";
+    /// Bytes of answers that one connection may leave unread before its requests are not read any
+    /// more.
+    limits_replies: ByteSize = "limits.replies", "4MiB", "64KiB" ..= "1GiB";
+    /// Queues, their dead-letter queues not counted.
+    limits_queues_max: u32 = "limits.queues_max", "100000", "1" ..= "10000000";
+    /// Requests that wait for the broker's thread, all connections together; above it they are
+    /// refused as ChannelFull.
+    limits_waiting_max: u32 = "limits.waiting_max", "65536", "64" ..= "10000000";
+    /// Bytes of requests that wait for the broker's thread; above it they are refused as
+    /// ChannelFull.
+    limits_waiting: ByteSize = "limits.waiting", "64MiB", "1MiB" ..= "16GiB";
+    /// What a refused client is told to wait before it tries again.
+    limits_retry_after: Duration = "limits.retry_after", "50ms", "1ms" ..= "1m";
+    /// Time for a new connection to introduce itself.
+    limits_handshake_timeout: Duration = "limits.handshake_timeout", "10s", "100ms" ..= "10m";
+    /// Time without progress in the middle of a frame, after which the connection is closed.
+    limits_frame_timeout: Duration = "limits.frame_timeout", "60s", "100ms" ..= "1h";
+    /// Silence after which the broker asks a peer whether it still lives.
+    limits_ping_idle: Duration = "limits.ping_idle", "15s", "100ms" ..= "1h";
+    /// Time for the answer to that; then the connection is closed.
+    limits_pong_timeout: Duration = "limits.pong_timeout", "30s", "100ms" ..= "1h";
+
+    /// Newest part of the log that is kept in memory, so that it is delivered without reading the
+    /// disk.
+    memory_log_cache: ByteSize = "memory.log_cache", "64MiB", "1MiB" ..= "64GiB";
+    /// Free space below which new messages are refused while settling goes on.
+    disk_reserve: ByteSize = "disk.reserve", "64MiB", "0B" ..= "1TiB";
+}

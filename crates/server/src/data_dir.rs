@@ -1,0 +1,199 @@
+//! The data directory: who may use it, and whose it is.
+//!
+//! Layout (`docs/formats/data-directory.md`): `identity` names the log; `shard-0/` holds it.
+
+use std::{
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+};
+
+use tanda_wal::Disk;
+
+use crate::{
+    disk::{DirLock, RealDisk},
+    random,
+};
+
+/// First line of the identity file.
+const HEADER: &str = "tanda data directory, version 1";
+const IDENTITY: &str = "identity";
+const IDENTITY_NEW: &str = "identity.new";
+const SHARD: &str = "shard-0";
+
+/// A data directory that this process owns.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    log_id: u128,
+    /// Keeps other processes out for as long as it lives.
+    _lock: DirLock,
+}
+
+/// Why a data directory cannot be used.
+#[derive(Debug)]
+pub enum DataDirError {
+    /// Another process uses it.
+    InUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused something.
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its identity file cannot be read; nothing was changed.
+    Identity {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl DataDir {
+    /// Takes the directory for this process; makes it when it does not exist.
+    ///
+    /// # Errors
+    /// See [`DataDirError`].
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        let failed = |action| {
+            let path = path.to_owned();
+            move |source| DataDirError::Io {
+                path,
+                action,
+                source,
+            }
+        };
+        let disk = RealDisk::open(path).map_err(failed("open"))?;
+        let lock = match disk.lock() {
+            Ok(lock) => lock,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let path = path.to_owned();
+                return Err(DataDirError::InUse { path });
+            }
+            Err(error) => return Err(failed("lock")(error)),
+        };
+        let log_id = match fs::read_to_string(path.join(IDENTITY)) {
+            Ok(text) => parse(&text).map_err(|problem| DataDirError::Identity {
+                path: path.join(IDENTITY),
+                problem,
+            })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => make_identity(path, &disk)?,
+            Err(error) => return Err(failed("read the identity of")(error)),
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            log_id,
+            _lock: lock,
+        })
+    }
+
+    /// The identity of the log in it.
+    #[must_use]
+    pub const fn log_id(&self) -> u128 {
+        self.log_id
+    }
+
+    /// The directory of the shard's log.
+    ///
+    /// # Errors
+    /// When it cannot be made or opened.
+    pub fn shard(&self) -> Result<RealDisk, DataDirError> {
+        RealDisk::open(&self.path.join(SHARD)).map_err(|source| DataDirError::Io {
+            path: self.path.clone(),
+            action: "open the shard in",
+            source,
+        })
+    }
+}
+
+/// Draws an identity and writes it, whole or not at all.
+fn make_identity(path: &Path, disk: &RealDisk) -> Result<u128, DataDirError> {
+    if path.join(SHARD).exists() {
+        return Err(DataDirError::Identity {
+            path: path.join(IDENTITY),
+            problem: format!(
+                "it is missing although {SHARD} exists; bring it back, or name an empty directory"
+            ),
+        });
+    }
+    let log_id = random::u128();
+    let write = || -> io::Result<()> {
+        let mut file = create(&path.join(IDENTITY_NEW))?;
+        write!(file, "{HEADER}\nlog {log_id:032x}\n")?;
+        file.sync_all()?;
+        disk.rename(IDENTITY_NEW, IDENTITY)?;
+        disk.sync_dir()
+    };
+    write().map_err(|source| DataDirError::Io {
+        path: path.to_owned(),
+        action: "write the identity of",
+        source,
+    })?;
+    Ok(log_id)
+}
+
+/// A leftover of an earlier try is written over.
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(path)
+}
+
+fn parse(text: &str) -> Result<u128, String> {
+    let mut lines = text.lines();
+    let header = lines.next().unwrap_or_default();
+    if header != HEADER {
+        return Err(format!(
+            "its first line is {header:?}, expected {HEADER:?}: not a data directory, or of \
+             another version"
+        ));
+    }
+    let line = lines.next().unwrap_or_default();
+    line.strip_prefix("log ")
+        .and_then(|hex| u128::from_str_radix(hex, 16).ok())
+        .ok_or_else(|| format!("its second line is {line:?}, expected \"log\" and 32 hex digits"))
+}
+
+impl fmt::Display for DataDirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InUse { path } => write!(
+                f,
+                "another tanda process uses the data directory {}; stop it, or choose another \
+                 --data-dir",
+                path.display()
+            ),
+            Self::Io {
+                path,
+                action,
+                source,
+            } => write!(
+                f,
+                "cannot {action} the data directory {}: {source}",
+                path.display()
+            ),
+            Self::Identity { path, problem } => write!(f, "{}: {problem}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for DataDirError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            Self::InUse { .. } | Self::Identity { .. } => None,
+        }
+    }
+}

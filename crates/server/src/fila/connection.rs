@@ -1,0 +1,306 @@
+//! One Fila connection: a socket, a session, and the task that moves bytes between them.
+//!
+//! ```text
+//!  socket ──► Input ──► FilaSession ──► requests ──► shard
+//!  socket ◄── output ◄─ FilaSession ◄── events ◄─── mailbox
+//! ```
+//!
+//! The task wakes for a readable or (while output waits) writable socket, for mail, for a timer and
+//! for the end of the process. Each time it does all it can in one go: all requests of a read go to
+//! the shard in one piece, all answers of a batch to the socket in one write.
+
+use std::{io, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Buf;
+use tanda_engine::{ConnId, Event, Millis, Request};
+use tanda_session::fila::FilaSession;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::watch,
+    time::{Instant, Sleep, sleep_until, timeout},
+};
+
+use super::{input::Input, listener::Door};
+use crate::shard::Mailbox;
+
+/// How long the peer's last bytes are read and dropped after the last answer, so that the system
+/// does not throw that answer away.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub(super) struct Connection {
+    door: Arc<Door>,
+    registration: Registration,
+    stream: TcpStream,
+    session: FilaSession,
+    mailbox: Arc<Mailbox>,
+    input: Input,
+    /// When bytes last came.
+    read_at: Instant,
+    /// Reused between rounds; empty between them.
+    events: Vec<Event>,
+    requests: Vec<Request>,
+    /// Whole frames may be in `input` for which the session had no room.
+    undecoded: bool,
+}
+
+/// The shard has heard of the connection and not yet that it is gone. Tells it when the task
+/// panics or is dropped.
+struct Registration {
+    door: Arc<Door>,
+    conn: ConnId,
+    known: bool,
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        if self.known {
+            let conn = self.conn;
+            self.door
+                .shard
+                .try_send(&mut vec![Request::Disconnect { conn }]);
+        }
+    }
+}
+
+/// What woke the task.
+enum Wake {
+    Socket,
+    Mail,
+    Timer,
+    Shutdown,
+}
+
+/// Why the task ends.
+enum End {
+    /// The session is done and all it said is written.
+    Finished,
+    /// The socket is gone.
+    Gone,
+}
+
+impl Connection {
+    pub(super) fn new(door: Arc<Door>, stream: TcpStream) -> Self {
+        let conn = door.shard.new_conn();
+        let session = FilaSession::new(conn, Arc::clone(&door.session), door.clock.now());
+        let registration = Registration {
+            door: Arc::clone(&door),
+            conn,
+            known: false,
+        };
+        let frame_bytes_max = usize::try_from(door.session.max_frame_size).unwrap_or(usize::MAX);
+        Self {
+            door,
+            registration,
+            stream,
+            session,
+            mailbox: Arc::default(),
+            input: Input::new(frame_bytes_max),
+            read_at: Instant::now(),
+            events: Vec::new(),
+            requests: Vec::new(),
+            undecoded: false,
+        }
+    }
+
+    /// Serves the connection until it ends.
+    pub(super) async fn run(mut self, mut shutdown: watch::Receiver<bool>) {
+        let mut timer = Box::pin(sleep_until(Instant::now()));
+        let end = self.serve(&mut shutdown, timer.as_mut()).await;
+        self.session.close();
+        self.send_requests();
+        if matches!(end, End::Finished) {
+            self.linger().await;
+        }
+    }
+
+    async fn serve(
+        &mut self,
+        shutdown: &mut watch::Receiver<bool>,
+        mut timer: Pin<&mut Sleep>,
+    ) -> End {
+        loop {
+            if self.settle().is_err() {
+                return End::Gone;
+            }
+            if self.session.is_closing() && self.session.output().is_empty() {
+                return End::Finished;
+            }
+            self.arm(timer.as_mut());
+            let woken = match self.wait(shutdown, timer.as_mut()).await {
+                Ok(wake) => self.on_wake(wake).await,
+                Err(error) => Err(error),
+            };
+            if woken.is_err() {
+                return End::Gone;
+            }
+        }
+    }
+
+    /// Waits for anything to do.
+    async fn wait(
+        &mut self,
+        shutdown: &mut watch::Receiver<bool>,
+        timer: Pin<&mut Sleep>,
+    ) -> io::Result<Wake> {
+        let readable = self.session.wants_read();
+        let writable = !self.session.output().is_empty();
+        let stopping = *shutdown.borrow();
+        tokio::select! {
+            ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
+            ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
+            () = self.mailbox.arrived() => Ok(Wake::Mail),
+            () = timer => Ok(Wake::Timer),
+            _ = shutdown.changed(), if !stopping => Ok(Wake::Shutdown),
+        }
+    }
+
+    async fn on_wake(&mut self, wake: Wake) -> io::Result<()> {
+        let now = self.door.clock.now();
+        match wake {
+            Wake::Socket => return self.on_socket().await,
+            Wake::Mail => self.on_mail(now),
+            Wake::Timer => return self.on_timer(now),
+            Wake::Shutdown => self.session.begin_shutdown(now),
+        }
+        Ok(())
+    }
+
+    /// Reads, when reading is wanted. Writing is tried in every round anyway.
+    async fn on_socket(&mut self) -> io::Result<()> {
+        if !self.session.wants_read() {
+            return Ok(());
+        }
+        match self.input.read(&mut self.stream).await? {
+            None => {}
+            Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(_) => {
+                self.read_at = Instant::now();
+                self.decode();
+            }
+        }
+        Ok(())
+    }
+
+    fn on_mail(&mut self, now: Millis) {
+        self.mailbox.take(&mut self.events);
+        for event in self.events.drain(..) {
+            self.session.on_event(now, event);
+        }
+    }
+
+    fn on_timer(&mut self, now: Millis) -> io::Result<()> {
+        self.session.on_timer(now);
+        if self.frame_deadline().is_some_and(|at| at <= Instant::now()) {
+            tracing::debug!("closed a connection that stopped in the middle of a frame");
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        Ok(())
+    }
+
+    /// Lets the session take whole frames from what was read.
+    fn decode(&mut self) {
+        let now = self.door.clock.now();
+        self.session.on_bytes(now, self.input.bytes());
+        self.undecoded = !self.session.wants_read();
+        self.input.release_if_empty();
+    }
+
+    /// Does all that needs no waiting: requests to the shard, output to the socket, and frames that
+    /// were read before there was room for them. Ends because each turn decodes a frame.
+    fn settle(&mut self) -> io::Result<()> {
+        loop {
+            self.send_requests();
+            self.write()?;
+            if !self.undecoded || !self.session.wants_read() {
+                return Ok(());
+            }
+            self.decode();
+        }
+    }
+
+    /// Sends what the session wants sent, in one piece; refusals become answers.
+    fn send_requests(&mut self) {
+        while let Some(request) = self.session.next_request() {
+            self.note(&request);
+            self.requests.push(request);
+        }
+        self.door.shard.try_send(&mut self.requests);
+        for request in self.requests.drain(..) {
+            self.session.on_refused(request);
+        }
+    }
+
+    /// Keeps account of whether the shard knows the connection; it must hear of the mailbox before
+    /// it sees the first request.
+    fn note(&mut self, request: &Request) {
+        match request {
+            Request::Connect { .. } => {
+                let mailbox = Arc::clone(&self.mailbox);
+                self.door.shard.open(self.registration.conn, mailbox);
+                self.registration.known = true;
+            }
+            Request::Disconnect { .. } => self.registration.known = false,
+            Request::Drained { .. }
+            | Request::Publish { .. }
+            | Request::Settle { .. }
+            | Request::Subscribe { .. }
+            | Request::Grant { .. }
+            | Request::Unsubscribe { .. }
+            | Request::Admin { .. } => {}
+        }
+    }
+
+    /// Writes until all is written or the socket takes no more.
+    fn write(&mut self) -> io::Result<()> {
+        loop {
+            let output = self.session.output();
+            if output.is_empty() {
+                return Ok(());
+            }
+            match self.stream.try_write(output) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => {
+                    output.advance(count);
+                    self.session.on_written(count);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn frame_deadline(&self) -> Option<Instant> {
+        let in_a_frame = !self.input.is_empty() && self.session.wants_read();
+        in_a_frame.then(|| self.read_at + self.door.frame_timeout)
+    }
+
+    /// Sets the timer, but only when it must ring earlier than it would: deadlines mostly move
+    /// away, and then one idle ring is cheaper than a change at every read.
+    fn arm(&mut self, timer: Pin<&mut Sleep>) {
+        let session = self.session.next_deadline();
+        let session = session.map(|at| Instant::from_std(self.door.clock.instant_of(at)));
+        let next = [session, self.frame_deadline()];
+        let next = next.into_iter().flatten().min();
+        let next = next.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
+        if timer.is_elapsed() || next < timer.deadline() {
+            timer.reset(next);
+        }
+    }
+
+    /// Says that no more comes, and drops what the peer still sends: closing a socket with unread
+    /// bytes resets it, and the peer might never see the last answer.
+    async fn linger(mut self) {
+        if self.stream.shutdown().await.is_err() {
+            return;
+        }
+        let mut dropped = [0; 4096];
+        let drain = async {
+            while matches!(self.stream.read(&mut dropped).await, Ok(count) if count > 0) {}
+        };
+        // Over or not, the socket closes now.
+        drop(timeout(LINGER, drain).await);
+    }
+}

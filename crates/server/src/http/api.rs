@@ -1,0 +1,132 @@
+//! The paths below `/api/tanda/` and what they answer. Documented in `docs/http-api.md`.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Path, RawQuery, State},
+    http::{Method, StatusCode, Uri},
+    middleware,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use tanda_engine::{AdminReply, AdminRequest, MessageId, QueueNotFound};
+
+use super::{Door, guard::guard, json, problem::Problem};
+
+type Answer = Result<Json<Value>, Problem>;
+
+pub(super) fn router(door: Arc<Door>) -> Router {
+    Router::new()
+        .route("/api/tanda/health", get(health))
+        .route("/api/tanda/node", get(node))
+        .route("/api/tanda/queues", get(queues))
+        .route("/api/tanda/queues/{name}", get(inspect))
+        .route("/api/tanda/queues/{name}/explain", get(explain))
+        .route("/api/tanda/queues/{name}/purge", post(purge))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(Arc::clone(&door), guard))
+        .with_state(door)
+}
+
+async fn health(State(door): State<Arc<Door>>) -> Answer {
+    let snapshot = door.shard.snapshot().await.ok_or_else(Problem::stopped)?;
+    Ok(Json(json::health(&door, &snapshot)))
+}
+
+async fn node(State(door): State<Arc<Door>>) -> Answer {
+    let snapshot = door.shard.snapshot().await.ok_or_else(Problem::stopped)?;
+    Ok(Json(json::node(&door, &snapshot)))
+}
+
+async fn queues(State(door): State<Arc<Door>>) -> Answer {
+    let reply = door.asker.ask(AdminRequest::ListQueues).await?;
+    let AdminReply::Queues(queues) = reply else {
+        return Err(mismatch(&reply));
+    };
+    Ok(Json(json::queues(&queues)))
+}
+
+async fn inspect(State(door): State<Arc<Door>>, Path(name): Path<String>) -> Answer {
+    let request = AdminRequest::InspectQueue { name: name.clone() };
+    let reply = door.asker.ask(request).await?;
+    let AdminReply::Inspected(outcome) = reply else {
+        return Err(mismatch(&reply));
+    };
+    let details = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
+    Ok(Json(json::details(&details)))
+}
+
+async fn explain(
+    State(door): State<Arc<Door>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let message = message_of(query.as_deref())?;
+    let request = AdminRequest::Explain {
+        name: name.clone(),
+        message,
+    };
+    let reply = door.asker.ask(request).await?;
+    let AdminReply::Explained(outcome) = reply else {
+        return Err(mismatch(&reply));
+    };
+    let explanation = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
+    Ok(Json(json::explanation(&explanation)))
+}
+
+async fn purge(State(door): State<Arc<Door>>, Path(name): Path<String>) -> Answer {
+    let request = AdminRequest::PurgeQueue { name: name.clone() };
+    let reply = door.asker.ask(request).await?;
+    let AdminReply::Purged(outcome) = reply else {
+        return Err(mismatch(&reply));
+    };
+    let count = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
+    Ok(Json(json!({ "purged": count })))
+}
+
+/// The `message=UUID` of a query.
+fn message_of(query: Option<&str>) -> Result<Option<MessageId>, Problem> {
+    let Some(query) = query.filter(|query| !query.is_empty()) else {
+        return Ok(None);
+    };
+    let id = query.strip_prefix("message=").and_then(MessageId::parse);
+    id.map(Some).ok_or_else(|| {
+        Problem::new(
+            StatusCode::BAD_REQUEST,
+            "bad_query",
+            format!("cannot read the query {query:?}"),
+            "the only parameter is message=UUID, like \
+             message=0190a1b2-0000-7000-8000-000000000001",
+        )
+    })
+}
+
+async fn not_found(uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::NOT_FOUND,
+        "not_found",
+        format!("there is nothing at {}", uri.path()),
+        "the paths are /api/tanda/health, /api/tanda/node and /api/tanda/queues",
+    )
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    Problem::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "method_not_allowed",
+        format!("{} does not take {method}", uri.path()),
+        "purge takes POST, everything else GET",
+    )
+}
+
+fn mismatch(reply: &AdminReply) -> Problem {
+    tracing::error!(?reply, "a bug: the engine answered another question");
+    Problem::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "bug",
+        "the broker answered another question",
+        "report it with the broker's log",
+    )
+}

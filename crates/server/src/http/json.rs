@@ -1,0 +1,244 @@
+//! Engine values as JSON.
+
+use serde_json::{Value, json};
+use tanda_engine::{
+    Backoff, DeliveryDurability, KeyKind, KeyPart, MessagePlace, MissingOrderingKey, Ordering,
+    Overflow, QueueConfig, QueueCounts, QueueDetails, QueueExplanation, QueueSummary,
+    ScriptFailure,
+};
+
+use super::Door;
+use crate::{process, shard::Snapshot};
+
+pub(super) fn health(door: &Door, snapshot: &Snapshot) -> Value {
+    let status = if snapshot.failed.is_some() {
+        "failed"
+    } else if snapshot.node.storage_full {
+        "storage_full"
+    } else {
+        "ok"
+    };
+    json!({
+        "status": status,
+        "ready": snapshot.failed.is_none(),
+        "cause": snapshot.failed,
+        "uptime_ms": door.clock.uptime_ms(),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}
+
+pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
+    let node = &snapshot.node;
+    let log = &node.log;
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "uptime_ms": door.clock.uptime_ms(),
+        "resident_bytes": process::resident_bytes(),
+        "connections": {
+            "fila": door.fila.now(),
+            "fila_max": door.fila.max(),
+            "http": door.connections.now(),
+            "http_max": door.connections.max(),
+        },
+        "log": {
+            "segments": log.segments,
+            "spare_segments": log.spare,
+            "bytes_on_disk": log.bytes_on_disk,
+            "cached_bytes": log.cached_bytes,
+            "undurable_bytes": log.undurable_bytes,
+            "durable": node.durable.0,
+            "end": node.end.0,
+        },
+        "effects": {
+            "waiting": node.waiting_effects,
+            "waiting_bytes": node.waiting_bytes,
+            "released_events": node.released_events,
+            "released_messages": node.released_messages,
+            "returned_messages": node.returned_messages,
+        },
+        "read_errors": node.read_errors,
+        "last_read_error": node.last_read_error,
+        "unreadable_messages": node.unreadable_messages,
+        "storage_full": node.storage_full,
+        "failed": snapshot.failed,
+        "limits": limits(door),
+    })
+}
+
+fn limits(door: &Door) -> Value {
+    let config = &door.config;
+    json!({
+        "connections_max": config.limits_connections_max,
+        "max_frame_bytes": config.limits_max_frame.0,
+        "max_body_bytes": config.limits_max_body.0,
+        "max_message_bytes": config.limits_max_message.0,
+        "unfinished_max": config.limits_unfinished_max,
+        "requests_max": config.limits_requests_max,
+        "subscriptions_max": config.limits_subscriptions_max,
+        "outbound_bytes": config.limits_outbound.0,
+        "queues_max": config.limits_queues_max,
+        "waiting_max": config.limits_waiting_max,
+        "waiting_bytes": config.limits_waiting.0,
+    })
+}
+
+pub(super) fn queues(queues: &[QueueSummary]) -> Value {
+    let queue = |queue: &QueueSummary| json!({"name": queue.name, "counts": counts(&queue.counts)});
+    json!({ "queues": queues.iter().map(queue).collect::<Vec<_>>() })
+}
+
+pub(super) fn details(details: &QueueDetails) -> Value {
+    json!({
+        "name": details.name,
+        "id": details.id,
+        "dead_letter_queue": details.dead_letter_queue,
+        "parent": details.parent,
+        "config": config(&details.config),
+        "counts": counts(&details.counts),
+    })
+}
+
+fn counts(counts: &QueueCounts) -> Value {
+    json!({
+        "depth": counts.depth,
+        "ready": counts.ready,
+        "delayed": counts.delayed,
+        "behind": counts.behind,
+        "in_flight": counts.in_flight,
+        "active_fairness_keys": counts.active_fairness_keys,
+        "active_consumers": counts.active_consumers,
+        "bytes": counts.bytes,
+        "remembered_keys": counts.remembered_keys,
+    })
+}
+
+fn config(config: &QueueConfig) -> Value {
+    let durability = match config.durability {
+        DeliveryDurability::Committed => "committed",
+        DeliveryDurability::Fast => "fast",
+    };
+    let script_failure = match config.script_failure {
+        ScriptFailure::Reject => "reject",
+        ScriptFailure::Park => "park",
+    };
+    let max_length = config.max_length.map(|max| {
+        let overflow = match max.overflow {
+            Overflow::DropHead => "drop_head",
+            Overflow::Reject => "reject",
+        };
+        json!({"messages": max.messages, "overflow": overflow})
+    });
+    json!({
+        "visibility_timeout_ms": config.lease_ms,
+        "ordering": ordering(&config.ordering),
+        "dedup_key": config.dedup_key.as_deref().map(key),
+        "dedup_window_ms": config.dedup_window_ms,
+        "script_failure": script_failure,
+        "park_dead_letter_after": config.park_dead_letter_after,
+        "retry": {
+            "max_attempts": config.retry.max_attempts,
+            "backoff": backoff(config.retry.backoff),
+            "initial_ms": config.retry.initial_ms,
+            "max_ms": config.retry.max_ms,
+        },
+        "delivery_durability": durability,
+        "reclaim_grace_ms": config.reclaim_grace_ms,
+        "max_length": max_length,
+    })
+}
+
+const fn backoff(backoff: Backoff) -> &'static str {
+    match backoff {
+        Backoff::None => "none",
+        Backoff::Fixed => "fixed",
+        Backoff::Exponential => "exponential",
+    }
+}
+
+fn ordering(ordering: &Ordering) -> Value {
+    match ordering {
+        Ordering::None => json!({"by": "none"}),
+        Ordering::Queue => json!({"by": "queue"}),
+        Ordering::Key {
+            key: parts,
+            missing,
+        } => {
+            let missing = match missing {
+                MissingOrderingKey::Reject => "reject",
+                MissingOrderingKey::Unordered => "unordered",
+            };
+            json!({"by": "key", "key": key(parts), "missing": missing})
+        }
+    }
+}
+
+fn key(parts: &[KeyPart]) -> Value {
+    let part = |part: &KeyPart| {
+        let kind = match part.kind {
+            KeyKind::Header => "header",
+            KeyKind::FairnessKey => "fairness_key",
+            KeyKind::Attribute => "attribute",
+            KeyKind::IdempotencyKey => "idempotency_key",
+            KeyKind::Payload => "payload",
+            KeyKind::AllHeaders => "all_headers",
+        };
+        json!({"kind": kind, "name": part.name})
+    };
+    parts.iter().map(part).collect()
+}
+
+pub(super) fn explanation(explanation: &QueueExplanation) -> Value {
+    json!({
+        "name": explanation.name,
+        "counts": counts(&explanation.counts),
+        "consumers_ready": explanation.consumers_ready,
+        "consumers_without_credit": explanation.consumers_without_credit,
+        "consumers_with_full_buffer": explanation.consumers_with_full_buffer,
+        "next_due_at_ms": explanation.next_due_at.map(|at| at.0),
+        "next_lease_end_at_ms": explanation.next_lease_end_at.map(|at| at.0),
+        "groups_held": explanation.groups_held,
+        "message": explanation.message.as_ref().map(place),
+    })
+}
+
+fn place(message: &MessagePlace) -> Value {
+    match message {
+        MessagePlace::Unknown => json!({"place": "unknown"}),
+        MessagePlace::Ready {
+            fairness_key,
+            ahead_in_key,
+            keys_in_ring,
+            attempts,
+        } => json!({
+            "place": "ready",
+            "fairness_key": fairness_key,
+            "ahead_in_key": ahead_in_key,
+            "keys_in_ring": keys_in_ring,
+            "attempts": attempts,
+        }),
+        MessagePlace::Delayed { due_at, attempts } => json!({
+            "place": "delayed",
+            "due_at_ms": due_at.0,
+            "attempts": attempts,
+        }),
+        MessagePlace::Behind { head, head_place } => json!({
+            "place": "behind",
+            "head": head.to_string(),
+            "head_place": place(head_place),
+        }),
+        MessagePlace::Leased {
+            expires_at,
+            attempts,
+            consumer,
+        } => json!({
+            "place": "leased",
+            "expires_at_ms": expires_at.map(|at| at.0),
+            "attempts": attempts,
+            "consumer": consumer,
+        }),
+        MessagePlace::DeadLettered { queue } => json!({
+            "place": "dead_lettered",
+            "queue": queue,
+        }),
+    }
+}

@@ -1,0 +1,26 @@
+//! Log lines on standard error.
+
+use std::io;
+
+use tracing::Level;
+
+use crate::config::LogLevel;
+
+/// Starts logging. Does nothing when the process logs already.
+pub(crate) fn init(level: LogLevel) {
+    let level = match level {
+        LogLevel::Error => Level::ERROR,
+        LogLevel::Warn => Level::WARN,
+        LogLevel::Info => Level::INFO,
+        LogLevel::Debug => Level::DEBUG,
+        LogLevel::Trace => Level::TRACE,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .finish();
+    // A second one is refused, which is what should happen.
+    drop(tracing::subscriber::set_global_default(subscriber));
+}

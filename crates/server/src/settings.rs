@@ -1,0 +1,96 @@
+//! What the crates below are told of the configuration.
+
+use tanda_engine::{Backoff, Defaults, EngineConfig, Limits, RetryPolicy};
+use tanda_node::NodeConfig;
+use tanda_session::fila::SessionConfig;
+
+use crate::{
+    config::{BackoffShape, ByteSize, Config},
+    random,
+    shard::InboxLimits,
+};
+
+/// The node's settings.
+pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
+    let mut node = NodeConfig::new(log_id);
+    node.engine = EngineConfig {
+        defaults: defaults(config),
+        limits: Limits {
+            queues_max: config.limits_queues_max,
+            message_bytes_max: u32_of(config.limits_max_message),
+            ..Limits::default()
+        },
+        quantum: config.queue_quantum,
+        seed: random::seed(),
+        ..EngineConfig::default()
+    };
+    node.log.cache_bytes = usize_of(config.memory_log_cache);
+    node.log.keep_free_bytes = config.disk_reserve.0;
+    node
+}
+
+fn defaults(config: &Config) -> Defaults {
+    Defaults {
+        lease_ms: ms(config.queue_visibility_timeout),
+        dedup_window_ms: ms(config.queue_dedup_window),
+        retry: RetryPolicy {
+            max_attempts: config.queue_max_attempts,
+            backoff: match config.queue_backoff {
+                BackoffShape::None => Backoff::None,
+                BackoffShape::Fixed => Backoff::Fixed,
+                BackoffShape::Exponential => Backoff::Exponential,
+            },
+            initial_ms: ms(config.queue_backoff_initial),
+            max_ms: ms(config.queue_backoff_max),
+        },
+        reclaim_grace_ms: ms(config.queue_reclaim_grace),
+    }
+}
+
+/// The settings of Fila connections. `advertised_addr` is used when none is configured.
+pub(crate) fn session(config: &Config, advertised_addr: String) -> SessionConfig {
+    SessionConfig {
+        max_frame_size: u32_of(config.limits_max_frame),
+        max_body_bytes: usize_of(config.limits_max_body),
+        unfinished_max: count(config.limits_unfinished_max),
+        max_message_bytes: u32_of(config.limits_max_message),
+        outbound_bytes_max: config.limits_outbound.0,
+        reply_bytes_max: config.limits_replies.0,
+        subscriptions_max: config.limits_subscriptions_max,
+        requests_in_flight_max: count(config.limits_requests_max),
+        handshake_timeout_ms: ms(config.limits_handshake_timeout),
+        ping_idle_ms: ms(config.limits_ping_idle),
+        pong_timeout_ms: ms(config.limits_pong_timeout),
+        retry_after_ms: ms(config.limits_retry_after),
+        advertised_addr: if config.advertised_addr.is_empty() {
+            advertised_addr
+        } else {
+            config.advertised_addr.clone()
+        },
+        ..SessionConfig::default()
+    }
+}
+
+pub(crate) fn inbox(config: &Config) -> InboxLimits {
+    InboxLimits {
+        requests_max: count(config.limits_waiting_max),
+        bytes_max: usize_of(config.limits_waiting),
+    }
+}
+
+fn ms(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn u32_of(size: ByteSize) -> u32 {
+    u32::try_from(size.0).unwrap_or(u32::MAX)
+}
+
+fn usize_of(size: ByteSize) -> usize {
+    usize::try_from(size.0).unwrap_or(usize::MAX)
+}
+
+/// Every target has at least 32 bits.
+pub(crate) fn count(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}

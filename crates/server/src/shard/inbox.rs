@@ -1,0 +1,443 @@
+//! The shard thread's inbox: everything that can wake it.
+//!
+//! ```text
+//!  connections ── requests (bounded) ──┐
+//!  sync thread ── outcome of a flush ──┼──► Inbox ──► shard thread
+//!  HTTP door  ─── questions ───────────┤
+//!  shutdown ───── stop ────────────────┘
+//! ```
+//!
+//! One mutex, taken once per batch on both sides, and one condition variable that is signalled only
+//! when the thread sleeps.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+
+use tanda_engine::{ConnId, Request};
+
+use super::mailbox::{Mailbox, lock};
+
+/// Bounds of what may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InboxLimits {
+    /// Requests, those included that the thread has taken and not finished.
+    pub(crate) requests_max: usize,
+    /// Their bytes ([`Request::weight_bytes`]).
+    pub(crate) bytes_max: usize,
+}
+
+/// See the module. `O` is the outcome of a flush, `Q` a question.
+pub(crate) struct Inbox<O, Q> {
+    limits: InboxLimits,
+    state: Mutex<State<O, Q>>,
+    wake: Condvar,
+}
+
+impl<O, Q> fmt::Debug for Inbox<O, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox")
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the thread takes at once.
+pub(crate) struct Taken<O, Q> {
+    /// Requests in the order they came.
+    pub(crate) requests: VecDeque<Request>,
+    /// New connections; each before its first request.
+    pub(crate) opened: Vec<(ConnId, Arc<Mailbox>)>,
+    /// Questions to answer.
+    pub(crate) questions: Vec<Q>,
+    /// The flush under way is done.
+    pub(crate) flushed: Option<O>,
+    /// The process is about to end.
+    pub(crate) stop: bool,
+}
+
+impl<O, Q> Default for Taken<O, Q> {
+    fn default() -> Self {
+        Self {
+            requests: VecDeque::new(),
+            opened: Vec::new(),
+            questions: Vec::new(),
+            flushed: None,
+            stop: false,
+        }
+    }
+}
+
+/// How long to wait for something to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Not at all.
+    No,
+    /// Until then; `None` = as long as it takes.
+    Until(Option<Instant>),
+}
+
+/// Which of the waiting things are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// Everything.
+    All,
+    /// Everything but requests: those stay, and their senders feel it.
+    NoRequests,
+}
+
+struct State<O, Q> {
+    waiting: Taken<O, Q>,
+    /// The requests in `waiting`.
+    waiting_load: Load,
+    /// The requests that the thread has taken and not finished.
+    taken_load: Load,
+    sleep: Sleep,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    count: usize,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sleep {
+    Awake,
+    /// Anything wakes it.
+    Sound,
+    /// Requests do not wake it.
+    DeafToRequests,
+}
+
+impl<O, Q> Inbox<O, Q> {
+    pub(crate) fn new(limits: InboxLimits) -> Self {
+        Self {
+            limits,
+            state: Mutex::new(State {
+                waiting: Taken::default(),
+                waiting_load: Load::default(),
+                taken_load: Load::default(),
+                sleep: Sleep::Awake,
+            }),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// Announces a connection; its requests follow.
+    pub(crate) fn open(&self, conn: ConnId, mailbox: Arc<Mailbox>) {
+        lock(&self.state).waiting.opened.push((conn, mailbox));
+    }
+
+    /// Sends requests in order, and empties `requests` but for those that found no room, in order.
+    /// After the first refused one only bookkeeping passes, so that no publish overtakes another.
+    pub(crate) fn try_send(&self, requests: &mut Vec<Request>) {
+        if requests.is_empty() {
+            return;
+        }
+        let mut refused = Vec::new();
+        let mut full = false;
+        let mut state = lock(&self.state);
+        for request in requests.drain(..) {
+            let bytes = request.weight_bytes();
+            let standing = standing(&request);
+            let fits = match standing {
+                Standing::Always => true,
+                Standing::Bookkeeping => state.count() < self.limits.requests_max.saturating_mul(2),
+                Standing::Ordinary => !full && state.has_room(bytes, &self.limits),
+            };
+            if fits {
+                state.waiting_load.count += 1;
+                state.waiting_load.bytes += bytes;
+                state.waiting.requests.push_back(request);
+            } else {
+                full |= standing == Standing::Ordinary;
+                refused.push(request);
+            }
+        }
+        let rouse = state.sleep == Sleep::Sound;
+        self.rouse(state, rouse);
+        *requests = refused;
+    }
+
+    /// Puts a question.
+    pub(crate) fn ask(&self, question: Q) {
+        let mut state = lock(&self.state);
+        state.waiting.questions.push(question);
+        let rouse = state.sleep != Sleep::Awake;
+        self.rouse(state, rouse);
+    }
+
+    /// Reports the outcome of the flush under way.
+    pub(crate) fn flushed(&self, outcome: O) {
+        let mut state = lock(&self.state);
+        state.waiting.flushed = Some(outcome);
+        let rouse = state.sleep != Sleep::Awake;
+        self.rouse(state, rouse);
+    }
+
+    /// Asks the thread to finish what waits and end.
+    pub(crate) fn stop(&self) {
+        let mut state = lock(&self.state);
+        state.waiting.stop = true;
+        let rouse = state.sleep != Sleep::Awake;
+        self.rouse(state, rouse);
+    }
+
+    /// Signals after the lock is gone, so that the thread does not wake only to wait for it.
+    fn rouse(&self, mut state: MutexGuard<'_, State<O, Q>>, rouse: bool) {
+        if rouse {
+            state.sleep = Sleep::Awake;
+        }
+        drop(state);
+        if rouse {
+            self.wake.notify_one();
+        }
+    }
+
+    /// Takes what is wanted, waiting for it if told to. `taken` must hold no requests when
+    /// requests are wanted: taking says that the earlier ones are finished.
+    pub(crate) fn take(&self, taken: &mut Taken<O, Q>, want: Want, wait: Wait) {
+        let mut state = lock(&self.state);
+        if let Wait::Until(until) = wait {
+            state = self.sleep(state, want, until);
+        }
+        if want == Want::All {
+            debug_assert!(
+                taken.requests.is_empty(),
+                "earlier requests are not finished"
+            );
+            std::mem::swap(&mut state.waiting.requests, &mut taken.requests);
+            state.taken_load = std::mem::take(&mut state.waiting_load);
+        }
+        let waiting = &mut state.waiting;
+        taken.opened.append(&mut waiting.opened);
+        taken.questions.append(&mut waiting.questions);
+        if let Some(outcome) = waiting.flushed.take() {
+            taken.flushed = Some(outcome);
+        }
+        taken.stop |= std::mem::take(&mut waiting.stop);
+    }
+
+    fn sleep<'a>(
+        &self,
+        mut state: MutexGuard<'a, State<O, Q>>,
+        want: Want,
+        until: Option<Instant>,
+    ) -> MutexGuard<'a, State<O, Q>> {
+        while !state.has(want) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+            state.sleep = match want {
+                Want::All => Sleep::Sound,
+                Want::NoRequests => Sleep::DeafToRequests,
+            };
+            state = match left {
+                None => self
+                    .wake
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(left) => {
+                    let woken = self.wake.wait_timeout(state, left);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.sleep = Sleep::Awake;
+        }
+        state
+    }
+}
+
+impl<O, Q> State<O, Q> {
+    const fn count(&self) -> usize {
+        self.waiting_load.count + self.taken_load.count
+    }
+
+    /// A single request of any size fits when nothing else waits.
+    const fn has_room(&self, bytes: usize, limits: &InboxLimits) -> bool {
+        let waiting = self.waiting_load.bytes + self.taken_load.bytes;
+        self.count() == 0
+            || (self.count() < limits.requests_max
+                && waiting.saturating_add(bytes) <= limits.bytes_max)
+    }
+
+    fn has(&self, want: Want) -> bool {
+        let waiting = &self.waiting;
+        let requests = !waiting.requests.is_empty() && matches!(want, Want::All);
+        requests || waiting.flushed.is_some() || !waiting.questions.is_empty() || waiting.stop
+    }
+}
+
+/// Who is refused when the inbox is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// Never: at most two for each connection.
+    Always,
+    /// Hardly: a connection merges those that were refused and offers them again.
+    Bookkeeping,
+    /// First: its sender is told to try again.
+    Ordinary,
+}
+
+const fn standing(request: &Request) -> Standing {
+    match request {
+        Request::Connect { .. } | Request::Disconnect { .. } => Standing::Always,
+        Request::Drained { .. } | Request::Grant { .. } | Request::Unsubscribe { .. } => {
+            Standing::Bookkeeping
+        }
+        Request::Publish { .. }
+        | Request::Settle { .. }
+        | Request::Subscribe { .. }
+        | Request::Admin { .. } => Standing::Ordinary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tanda_engine::{ConnLimits, PublishBatch, ReplyTo, SubId};
+
+    use super::*;
+
+    type TestInbox = Inbox<u32, u32>;
+
+    fn inbox(requests_max: usize, bytes_max: usize) -> TestInbox {
+        Inbox::new(InboxLimits {
+            requests_max,
+            bytes_max,
+        })
+    }
+
+    fn publish(token: u32, bytes: usize) -> Request {
+        Request::Publish {
+            reply: ReplyTo {
+                conn: ConnId(1),
+                token,
+            },
+            batch: PublishBatch {
+                data: vec![0; bytes].into(),
+                ..PublishBatch::default()
+            },
+        }
+    }
+
+    fn grant() -> Request {
+        Request::Grant {
+            sub: SubId {
+                conn: ConnId(1),
+                token: 9,
+            },
+            credit: 1,
+        }
+    }
+
+    fn tokens(requests: impl IntoIterator<Item = Request>) -> Vec<u32> {
+        let token = |request| {
+            if let Request::Publish { reply, .. } = request {
+                return reply.token;
+            }
+            let Request::Grant { sub, .. } = request else {
+                panic!("{request:?}")
+            };
+            sub.token
+        };
+        requests.into_iter().map(token).collect()
+    }
+
+    #[test]
+    fn refuses_what_is_over_the_count_and_lets_no_later_publish_pass() {
+        let inbox = inbox(2, 1 << 20);
+        let mut requests = vec![publish(1, 0), publish(2, 0), publish(3, 0), grant()];
+        inbox.try_send(&mut requests);
+        assert_eq!(tokens(requests), [3]);
+        let mut taken = Taken::default();
+        inbox.take(&mut taken, Want::All, Wait::No);
+        assert_eq!(tokens(taken.requests), [1, 2, 9]);
+    }
+
+    #[test]
+    fn a_small_publish_does_not_overtake_a_large_refused_one() {
+        let inbox = inbox(100, 1000);
+        let mut requests = vec![publish(1, 500), publish(2, 5000), publish(3, 1)];
+        inbox.try_send(&mut requests);
+        assert_eq!(tokens(requests), [2, 3]);
+    }
+
+    #[test]
+    fn one_request_over_the_byte_limit_passes_alone() {
+        let inbox = inbox(100, 1000);
+        let mut requests = vec![publish(1, 5000)];
+        inbox.try_send(&mut requests);
+        assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn requests_count_until_the_thread_comes_back_for_more() {
+        let inbox = inbox(1, 1 << 20);
+        inbox.try_send(&mut vec![publish(1, 0)]);
+        let mut taken = Taken::default();
+        inbox.take(&mut taken, Want::All, Wait::No);
+        let mut second = vec![publish(2, 0)];
+        inbox.try_send(&mut second);
+        assert_eq!(tokens(second), [2]);
+        taken.requests.clear();
+        inbox.take(&mut taken, Want::All, Wait::No);
+        let mut third = vec![publish(3, 0)];
+        inbox.try_send(&mut third);
+        assert!(third.is_empty());
+    }
+
+    #[test]
+    fn connect_and_disconnect_always_pass_and_bookkeeping_has_a_bound() {
+        let inbox = inbox(1, 1 << 20);
+        let conn = ConnId(1);
+        let limits = ConnLimits {
+            outbound_bytes_max: 1,
+            subscriptions_max: 1,
+        };
+        let mut requests = vec![
+            publish(1, 0),
+            grant(),
+            grant(),
+            Request::Connect { conn, limits },
+            Request::Disconnect { conn },
+        ];
+        inbox.try_send(&mut requests);
+        assert_eq!(tokens(requests), [9]);
+    }
+
+    #[test]
+    fn a_sleeping_thread_is_woken_by_a_request() {
+        let inbox = Arc::new(inbox(10, 1 << 20));
+        let thread = std::thread::spawn({
+            let inbox = Arc::clone(&inbox);
+            move || {
+                let mut taken = Taken::default();
+                inbox.take(&mut taken, Want::All, Wait::Until(None));
+                tokens(taken.requests)
+            }
+        });
+        inbox.try_send(&mut vec![publish(7, 0)]);
+        assert_eq!(thread.join().unwrap(), [7]);
+    }
+
+    #[test]
+    fn requests_do_not_wake_a_thread_that_waits_for_the_disk() {
+        let inbox = Arc::new(inbox(10, 1 << 20));
+        let thread = std::thread::spawn({
+            let inbox = Arc::clone(&inbox);
+            move || {
+                let mut taken = Taken::default();
+                inbox.take(&mut taken, Want::NoRequests, Wait::Until(None));
+                (taken.requests.len(), taken.flushed)
+            }
+        });
+        inbox.try_send(&mut vec![publish(7, 0)]);
+        inbox.flushed(5);
+        assert_eq!(thread.join().unwrap(), (0, Some(5)));
+    }
+}

@@ -1,0 +1,131 @@
+//! The shard: one thread that owns the node, one that syncs its log.
+//!
+//! ```text
+//!  connection tasks ──► Inbox ──► shard thread (Node) ──► FlushJob ──► sync thread
+//!        ▲                          │      ▲                               │
+//!        └───── Mailbox ◄───────────┘      └────────── FlushOutcome ◄──────┘
+//! ```
+//!
+//! Owns both threads and what goes between them and the connections. It refuses to know protocols
+//! and sockets.
+
+mod driver;
+mod guard;
+mod inbox;
+mod mailbox;
+mod outboxes;
+mod sync;
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use tanda_engine::{ConnId, Request};
+use tanda_node::{Node, NodeStats};
+use tanda_wal::FlushOutcome;
+use tokio::sync::oneshot;
+
+use self::{
+    driver::Driver,
+    guard::abort_on_panic,
+    inbox::{Inbox, Taken},
+    sync::Flusher,
+};
+pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
+use crate::{clock::Clock, disk::RealDisk};
+
+type ShardInbox<D> = Inbox<FlushOutcome<D>, Question>;
+type ShardTaken<D> = Taken<FlushOutcome<D>, Question>;
+
+/// Asks for a [`Snapshot`].
+#[derive(Debug)]
+struct Question {
+    reply: oneshot::Sender<Snapshot>,
+}
+
+/// What the shard looks like from outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Snapshot {
+    /// The node's figures.
+    pub(crate) node: NodeStats,
+    /// Why the log failed.
+    pub(crate) failed: Option<String>,
+}
+
+/// The way to the shard for everyone else. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Shard {
+    inbox: Arc<ShardInbox<RealDisk>>,
+    next_conn: Arc<AtomicU64>,
+}
+
+/// The shard's threads.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    shard: JoinHandle<()>,
+    sync: JoinHandle<()>,
+}
+
+impl Shard {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// When the system makes no thread.
+    pub(crate) fn start(
+        node: Node<RealDisk>,
+        clock: Clock,
+        limits: InboxLimits,
+    ) -> io::Result<(Self, Threads)> {
+        let inbox = Arc::new(ShardInbox::new(limits));
+        let (flusher, sync) = Flusher::spawn(Arc::clone(&inbox))?;
+        // As much may wait for the disk as for the thread.
+        let driver = Driver::new(node, clock, Arc::clone(&inbox), flusher, limits.bytes_max);
+        let shard = std::thread::Builder::new()
+            .name("tanda-shard".to_owned())
+            .spawn(move || abort_on_panic("shard", || driver.run()))?;
+        let next_conn = Arc::new(AtomicU64::new(1));
+        Ok((Self { inbox, next_conn }, Threads { shard, sync }))
+    }
+
+    /// A number for a new connection.
+    pub(crate) fn new_conn(&self) -> ConnId {
+        ConnId(self.next_conn.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Where the events of a connection go. To be said before its first request, which must be
+    /// `Connect`; its `Disconnect` ends it.
+    pub(crate) fn open(&self, conn: ConnId, mailbox: Arc<Mailbox>) {
+        self.inbox.open(conn, mailbox);
+    }
+
+    /// Sends requests; what found no room stays in `requests`.
+    pub(crate) fn try_send(&self, requests: &mut Vec<Request>) {
+        self.inbox.try_send(requests);
+    }
+
+    /// What the shard looks like now; `None` when it has stopped.
+    pub(crate) async fn snapshot(&self) -> Option<Snapshot> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.ask(Question { reply });
+        answer.await.ok()
+    }
+
+    /// Asks the shard to finish what it has and end.
+    pub(crate) fn stop(&self) {
+        self.inbox.stop();
+    }
+}
+
+impl Threads {
+    /// Waits for both threads, which end after [`Shard::stop`].
+    pub(crate) fn join(self) {
+        // A panic there has ended the process already.
+        drop(self.shard.join());
+        drop(self.sync.join());
+    }
+}
