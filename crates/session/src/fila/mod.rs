@@ -38,6 +38,9 @@ mod replies;
 mod requests;
 mod slots;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
