@@ -1,0 +1,390 @@
+//! An engine with a journal in memory, a clock that is set by hand, and shorthands.
+
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test file uses a part of it"
+)]
+
+use bytes::Bytes;
+use tanda_engine::{
+    AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, EngineConfig, Event,
+    Journal, LeaseMode, Lsn, MessageId, Millis, Output, PublishBatch, PublishItem, PublishResult,
+    PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem, SettleResult, Settlement,
+    Span, SubId, SubscribeSpec,
+};
+
+/// Records with their positions; a record's position is that of its first byte.
+#[derive(Clone, Debug)]
+pub struct MemJournal {
+    pub records: Vec<(Lsn, Vec<u8>)>,
+    pub end: Lsn,
+}
+
+impl Default for MemJournal {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            end: Lsn(64),
+        }
+    }
+}
+
+impl Journal for MemJournal {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let at = Lsn(self.end.0 + 4);
+        self.records.push((at, record.to_vec()));
+        self.end = Lsn(at.0 + record.len() as u64);
+        at
+    }
+
+    fn end(&self) -> Lsn {
+        self.end
+    }
+}
+
+/// One message to publish.
+#[derive(Clone, Debug, Default)]
+pub struct Msg {
+    pub queue: String,
+    pub headers: Vec<(String, String)>,
+    pub payload: Vec<u8>,
+    pub key: String,
+    pub weight: u32,
+    pub delay_ms: u64,
+    pub idempotency_key: Option<String>,
+    pub priority: u8,
+    pub transient: bool,
+}
+
+impl Msg {
+    pub fn to(queue: &str) -> Self {
+        Self {
+            queue: queue.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    pub fn key(mut self, key: &str) -> Self {
+        self.key = key.to_owned();
+        self
+    }
+
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.weight = weight;
+        self
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn payload(mut self, payload: &str) -> Self {
+        self.payload = payload.as_bytes().to_vec();
+        self
+    }
+
+    pub fn delay(mut self, delay_ms: u64) -> Self {
+        self.delay_ms = delay_ms;
+        self
+    }
+
+    pub fn idempotency(mut self, key: &str) -> Self {
+        self.idempotency_key = Some(key.to_owned());
+        self
+    }
+}
+
+/// Bytes being put together, with the spans of what was put in.
+#[derive(Default)]
+struct Packer(Vec<u8>);
+
+impl Packer {
+    fn put(&mut self, bytes: &[u8]) -> Span {
+        let start = u32::try_from(self.0.len()).unwrap();
+        self.0.extend_from_slice(bytes);
+        Span {
+            start,
+            len: u32::try_from(bytes.len()).unwrap(),
+        }
+    }
+}
+
+/// The layout of `tanda_engine::Content`.
+pub fn content(headers: &[(String, String)], payload: &[u8]) -> Vec<u8> {
+    let mut out = u16::try_from(headers.len()).unwrap().to_be_bytes().to_vec();
+    for text in headers.iter().flat_map(|(name, value)| [name, value]) {
+        out.extend_from_slice(&u16::try_from(text.len()).unwrap().to_be_bytes());
+        out.extend_from_slice(text.as_bytes());
+    }
+    out.extend_from_slice(&u32::try_from(payload.len()).unwrap().to_be_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+pub fn batch(messages: &[Msg]) -> PublishBatch {
+    let mut pack = Packer::default();
+    let items = messages
+        .iter()
+        .map(|m| PublishItem {
+            target: PublishTarget::Name(pack.put(m.queue.as_bytes())),
+            content: pack.put(&content(&m.headers, &m.payload)),
+            fairness_key: pack.put(m.key.as_bytes()),
+            weight: m.weight,
+            delay_ms: m.delay_ms,
+            idempotency_key: m
+                .idempotency_key
+                .as_ref()
+                .map(|key| pack.put(key.as_bytes())),
+            priority: m.priority,
+            transient: m.transient,
+        })
+        .collect();
+    PublishBatch {
+        data: Bytes::from(pack.0),
+        items,
+        routes: Vec::new(),
+    }
+}
+
+pub const CONN: ConnId = ConnId(1);
+
+pub struct Harness {
+    pub engine: Engine,
+    pub journal: MemJournal,
+    pub now: Millis,
+    pub config: EngineConfig,
+    /// Outputs of the last step.
+    pub out: Vec<Output>,
+    next_token: u32,
+}
+
+impl Harness {
+    pub fn new() -> Self {
+        Self::with_config(EngineConfig {
+            segment_shift: 12,
+            ..EngineConfig::default()
+        })
+    }
+
+    pub fn with_config(config: EngineConfig) -> Self {
+        let mut harness = Self {
+            engine: Engine::new(config.clone()),
+            journal: MemJournal::default(),
+            now: Millis(1_000_000),
+            config,
+            out: Vec::new(),
+            next_token: 1,
+        };
+        harness
+            .engine
+            .start(harness.now, &mut harness.journal)
+            .unwrap();
+        harness.connect(CONN);
+        harness
+    }
+
+    pub fn token(&mut self) -> u32 {
+        self.next_token += 1;
+        self.next_token
+    }
+
+    /// One request and nothing else; its outputs.
+    pub fn handle(&mut self, request: Request) -> Vec<Output> {
+        let mut out = Vec::new();
+        self.engine
+            .handle(self.now, &mut self.journal, request, &mut out);
+        self.engine.assert_invariants();
+        out
+    }
+
+    /// Passes until nothing more can be done now; their outputs.
+    pub fn run(&mut self) -> Vec<Output> {
+        let mut out = Vec::new();
+        while self.engine.run(self.now, &mut self.journal, &mut out) {
+            self.engine.assert_invariants();
+        }
+        self.engine.assert_invariants();
+        out
+    }
+
+    pub fn advance(&mut self, ms: u64) -> Vec<Output> {
+        self.now = self.now.after_ms(ms);
+        self.run()
+    }
+
+    pub fn connect(&mut self, conn: ConnId) {
+        let limits = ConnLimits {
+            outbound_bytes_max: 1 << 20,
+            subscriptions_max: 100,
+        };
+        self.handle(Request::Connect { conn, limits });
+    }
+
+    pub fn admin(&mut self, request: AdminRequest) -> AdminReply {
+        let reply = ReplyTo {
+            conn: CONN,
+            token: self.token(),
+        };
+        let mut out = self.handle(Request::Admin { reply, request });
+        out.extend(self.run());
+        let found = out.into_iter().find_map(|output| match output.event {
+            Event::Admin {
+                token,
+                reply: answer,
+            } if token == reply.token => Some(*answer),
+            _ => None,
+        });
+        found.expect("an admin request has an answer")
+    }
+
+    pub fn create(&mut self, spec: QueueSpec) {
+        let reply = self.admin(AdminRequest::CreateQueue(Box::new(spec)));
+        assert!(matches!(reply, AdminReply::Created(Ok(_))), "{reply:?}");
+    }
+
+    pub fn create_plain(&mut self, name: &str) {
+        self.create(QueueSpec {
+            name: name.to_owned(),
+            ..QueueSpec::default()
+        });
+    }
+
+    pub fn publish(&mut self, messages: &[Msg]) -> Vec<PublishResult> {
+        let reply = ReplyTo {
+            conn: CONN,
+            token: self.token(),
+        };
+        let out = self.handle(Request::Publish {
+            reply,
+            batch: batch(messages),
+        });
+        match out.as_slice() {
+            [
+                Output {
+                    event: Event::Published { results, .. },
+                    ..
+                },
+            ] => results.clone(),
+            other => panic!("one Published, not {other:?}"),
+        }
+    }
+
+    pub fn publish_ids(&mut self, messages: &[Msg]) -> Vec<MessageId> {
+        let stored = self
+            .publish(messages)
+            .into_iter()
+            .map(|result| match result {
+                PublishResult::Stored(id) => id,
+                other => panic!("{other:?}"),
+            });
+        stored.collect()
+    }
+
+    pub fn subscribe(&mut self, conn: ConnId, queue: &str, credit: Option<u32>) -> SubId {
+        self.subscribe_as(conn, queue, credit, LeaseMode::Timed)
+    }
+
+    pub fn subscribe_as(
+        &mut self,
+        conn: ConnId,
+        queue: &str,
+        credit: Option<u32>,
+        lease: LeaseMode,
+    ) -> SubId {
+        let sub = SubId {
+            conn,
+            token: self.token(),
+        };
+        let spec = SubscribeSpec {
+            queue: queue.to_owned(),
+            credit,
+            lease,
+        };
+        let out = self.handle(Request::Subscribe { sub, spec });
+        assert!(matches!(out[0].event, Event::Subscribed { .. }), "{out:?}");
+        sub
+    }
+
+    pub fn settle(&mut self, queue: &str, items: &[(MessageId, Settlement)]) -> Vec<SettleResult> {
+        self.settle_output(queue, items).1
+    }
+
+    /// The position the answer waits for, and the results.
+    pub fn settle_output(
+        &mut self,
+        queue: &str,
+        items: &[(MessageId, Settlement)],
+    ) -> (Lsn, Vec<SettleResult>) {
+        let reply = ReplyTo {
+            conn: CONN,
+            token: self.token(),
+        };
+        let mut pack = Packer::default();
+        let name = pack.put(queue.as_bytes());
+        let items = items
+            .iter()
+            .map(|(id, settlement)| SettleItem {
+                queue: name,
+                id: *id,
+                settlement: *settlement,
+            })
+            .collect();
+        let batch = SettleBatch {
+            data: Bytes::from(pack.0),
+            items,
+        };
+        let mut out = self.handle(Request::Settle { reply, batch });
+        match out.pop() {
+            Some(Output {
+                after,
+                event: Event::Settled { results, .. },
+                ..
+            }) => (after, results),
+            other => panic!("one Settled, not {other:?}"),
+        }
+    }
+
+    pub fn ack(&mut self, queue: &str, ids: &[MessageId]) {
+        let items: Vec<_> = ids.iter().map(|id| (*id, Settlement::Ack)).collect();
+        let results = self.settle(queue, &items);
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+    }
+
+    /// A new engine from the journal, as after a crash that lost nothing; `down_ms` later.
+    pub fn restart(&mut self, down_ms: u64) {
+        self.restart_from(self.journal.records.clone(), down_ms);
+    }
+
+    pub fn restart_from(&mut self, records: Vec<(Lsn, Vec<u8>)>, down_ms: u64) {
+        self.now = self.now.after_ms(down_ms);
+        self.engine = Engine::new(self.config.clone());
+        for (at, record) in &records {
+            self.engine.replay(*at, record).unwrap();
+        }
+        self.journal.records = records;
+        self.now = self.now.max(self.engine.newest_time());
+        self.engine.start(self.now, &mut self.journal).unwrap();
+        self.engine.assert_invariants();
+        self.connect(CONN);
+    }
+}
+
+/// Deliveries of some outputs, in order: subscription token and batch.
+pub fn deliveries(out: &[Output]) -> Vec<(u32, DeliveryBatch)> {
+    let delivered = out.iter().filter_map(|output| match &output.event {
+        Event::Delivery { token, batch } => Some((*token, batch.clone())),
+        _ => None,
+    });
+    delivered.collect()
+}
+
+/// Ids of delivered messages, in order.
+pub fn delivered_ids(out: &[Output]) -> Vec<MessageId> {
+    let batches = deliveries(out);
+    batches
+        .iter()
+        .flat_map(|(_, batch)| batch.items.iter().map(|item| item.id))
+        .collect()
+}
