@@ -396,7 +396,7 @@ impl World {
                 "{id} of {queue} came back"
             );
         }
-        let out = self.h.advance(10_000);
+        let out = self.h.advance(700_000);
         assert_eq!(delivered_ids(&out), []);
         let end = self.h.journal.end;
         let floor = self
