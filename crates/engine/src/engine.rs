@@ -153,9 +153,9 @@ impl Engine {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Takes back a delivery that was not released before its subscription ended: its messages
-    /// return to their places and the attempt is not counted. Call it before the `Disconnect` or
-    /// `Unsubscribe` is handled.
+    /// Takes back a delivery that was not released, because its subscription ends or its content
+    /// cannot be read: its messages return to their places and the attempt is not counted; credit
+    /// and outbound budget return too. Call it before the `Disconnect` or `Unsubscribe` is handled.
     pub fn undelivered(
         &mut self,
         now: Millis,

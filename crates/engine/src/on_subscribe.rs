@@ -93,9 +93,15 @@ impl Engine {
         };
         let had_room = it.has_room();
         it.outbound_bytes = it.outbound_bytes.saturating_sub(bytes);
-        if had_room || !it.has_room() {
-            return;
+        if !had_room && it.has_room() {
+            self.refresh_consumers_of(conn);
         }
+    }
+
+    fn refresh_consumers_of(&mut self, conn: ConnId) {
+        let Some(it) = self.consumers.conn_mut(conn) else {
+            return;
+        };
         for consumer in it.consumers.clone() {
             self.refresh_consumer(consumer);
         }
@@ -163,6 +169,7 @@ impl Engine {
             it.outbound_bytes = it.outbound_bytes.saturating_sub(batch.budget_bytes());
         }
         let Some(index) = self.queues.find(&batch.queue) else {
+            self.refresh_consumers_of(conn);
             return;
         };
         let mut positions = Vec::new();
@@ -176,6 +183,7 @@ impl Engine {
                 continue;
             };
             consumer.held.remove(&item.id);
+            consumer.credit = consumer.credit.map(|left| left.saturating_add(1));
             let entry = queue.entries.at_mut(lease.slot);
             entry.deliveries = entry.deliveries.saturating_sub(1);
             if !entry.flags.has(Flags::TRANSIENT) {
@@ -190,5 +198,8 @@ impl Engine {
             self.queues.at_mut(index).last_lsn = self.append(cx);
         }
         self.touch(index);
+        // The subscription may go on (its content could not be read), and so do others of the
+        // connection: they have room again.
+        self.refresh_consumers_of(conn);
     }
 }
