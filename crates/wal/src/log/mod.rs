@@ -283,8 +283,9 @@ impl<D: Disk> Log<D> {
             self.marks.proven,
             self.durable
         );
+        let is_pending = self.in_flight_bytes > 0 || self.tail.pending_bytes() > 0;
         assert!(
-            self.in_flight_bytes > 0 || self.tail.pending_bytes() > 0 || self.durable >= end,
+            is_pending || self.durable >= end || self.poison.is_some(),
             "nothing pending but durable {} is below the end {end}",
             self.durable
         );
