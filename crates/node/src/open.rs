@@ -114,8 +114,10 @@ impl<D: Disk> Node<D> {
         .map_err(classify)?;
         progress(replay.done);
         let at = replay.done.at;
-        Self::start(engine, log, segment_bytes, now)
-            .map_err(|error| OpenError::Record { at, problem: error.problem })
+        Self::start(engine, log, segment_bytes, now).map_err(|error| OpenError::Record {
+            at,
+            problem: error.problem,
+        })
     }
 }
 

@@ -1,0 +1,16 @@
+//! The node from outside: what leaves it when, what it keeps, what it does when the disk fails.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    clippy::cast_possible_truncation,
+    reason = "tests stop at the first surprise"
+)]
+
+mod crashes;
+mod durability;
+mod failures;
+mod recovery;
+mod returns;
+mod support;
