@@ -1,1 +1,84 @@
-//! The Rust client of Tanda.
+//! The Rust client of Tanda, a message broker. It speaks the Fila Binary Protocol.
+//!
+//! A [`Client`] is one connection. Three handles are made from it, each cheap to clone:
+//!
+//! | handle | what it does |
+//! |---|---|
+//! | [`Producer`] | sends messages, one by one or in batches, waiting for each or with many under way |
+//! | [`Consumer`] | subscribes to queues, settles what was delivered |
+//! | [`admin::Admin`] | manages queues, runtime configuration, keys, throttles and the cluster |
+//!
+//! ```no_run
+//! use tanda_client::admin::QueueSettings;
+//! use tanda_client::{Client, Message};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = Client::connect("127.0.0.1:5555").await?;
+//! client.admin().create_queue(&QueueSettings::new("greetings")).await?;
+//!
+//! let message = Message::to("greetings").header("lang", "en").payload("hello");
+//! let receipt = client.producer().send(message).await?;
+//!
+//! let mut greetings = client.consumer().subscribe("greetings").open().await?;
+//! if let Some(delivery) = greetings.next().await {
+//!     let delivery = delivery?;
+//!     assert_eq!(delivery.id(), receipt.id);
+//!     delivery.ack().await?;
+//! }
+//! client.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Delivery
+//! A message that was confirmed is on the broker's disk. A message that was delivered is leased: it
+//! comes again when it is not acknowledged before the lease ends, so a consumer must be able to see
+//! a message twice. Leases outlive connections.
+//!
+//! # When something fails
+//! Every request fails with a [`RequestError`], which tells whether trying again may help
+//! ([`retryable`](RequestError::retryable)) and whether the request may have taken effect although
+//! it failed ([`outcome_unknown`](RequestError::outcome_unknown)). When the server is overloaded the
+//! client itself tries again, within the bounds of [`OverloadRetry`]. When the connection is lost it
+//! opens another and all subscriptions on it, as [`ReconnectPolicy`] says; requests whose answer was
+//! due fail with an unknown outcome, except those that only read, which are made again. A producer
+//! can have messages with an idempotency key sent again too
+//! ([`resend_after_loss`](Producer::resend_after_loss)).
+//!
+//! # Bounds
+//! At most 64 Ki requests or 64 MiB of them are under way; further ones wait. A subscription has at
+//! most its prefetch of messages delivered and not settled. An answer or delivery that came in part
+//! is kept up to [`body_bytes_max`](ClientBuilder::body_bytes_max).
+//!
+//! # Without tokio
+//! [`core`] is the connection as a state machine without sockets, tasks and clocks.
+
+pub mod admin;
+pub mod core;
+
+mod client;
+mod consumer;
+mod delivery;
+mod error;
+mod message;
+mod message_id;
+mod policy;
+mod producer;
+mod property_key;
+mod shell;
+mod subscription;
+mod throttle;
+
+pub use client::{Client, ClientBuilder};
+pub use consumer::{Consumer, Settled, Subscribe};
+pub use delivery::Delivery;
+pub use error::{ConnectError, Rejection, RequestError, SubscriptionError};
+pub use message::Message;
+pub use message_id::{MessageId, ParseMessageIdError};
+pub use policy::{OverloadRetry, ReconnectPolicy};
+pub use producer::{BatchConfirm, Confirm, Producer, Receipt};
+pub use property_key::{KeyPart, PropertyKey};
+pub use shell::dial::Dial;
+pub use subscription::Subscription;
+pub use tanda_wire::fila::{EncodeError, ErrorCode, Headers};
+pub use throttle::Throttle;
