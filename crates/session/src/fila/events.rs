@@ -21,6 +21,10 @@ use super::slots::{Kind, Slots};
 /// frame vanish, little enough that an answer queued behind it does not wait long.
 const DELIVERY_BYTES_MAX: usize = 1 << 20;
 
+/// A message goes back only while its lease has this long to live: the request must not reach the
+/// engine when somebody else already holds the message.
+const GIVE_BACK_MARGIN_MS: u64 = 1_000;
+
 /// A content without headers and payload.
 const EMPTY_CONTENT: &[u8] = &[0; 6];
 
@@ -196,6 +200,9 @@ fn wire_item<'a>(batch: &'a DeliveryBatch, item: &tanda_engine::DeliveryItem) ->
 /// them any more, and they need not wait for their leases to end.
 fn give_back(link: &mut Link, batch: &DeliveryBatch) {
     link.outbound.count_drained(batch.budget_bytes());
+    if link.now.after_ms(GIVE_BACK_MARGIN_MS) >= batch.lease_expires_at {
+        return;
+    }
     let data = Bytes::copy_from_slice(batch.queue.as_bytes());
     let queue = Span {
         start: 0,

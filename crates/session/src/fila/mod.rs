@@ -67,7 +67,7 @@ const LONE_LENGTH_MS: u64 = 1_000;
 const HANDSHAKE_BYTES_MAX: u32 = 128 << 10;
 
 /// Room made at once for a frame that has only begun; more follows as bytes come.
-const READ_AHEAD_BYTES: usize = 64 << 10;
+const READ_AHEAD_BYTES: usize = 4 << 10;
 
 /// One connection's state. Without I/O, clock and threads.
 #[derive(Debug)]

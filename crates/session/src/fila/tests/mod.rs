@@ -271,8 +271,8 @@ fn content(payload: &[u8]) -> Vec<u8> {
 fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
     let mut batch = DeliveryBatch {
         queue: "q".into(),
-        leased_at: Millis(2_000),
-        lease_expires_at: Millis(32_000),
+        leased_at: START,
+        lease_expires_at: START.after_ms(30_000),
         keys: b"tenant".to_vec(),
         ..DeliveryBatch::default()
     };

@@ -121,8 +121,8 @@ fn a_delivery_says_all_it_knows() {
         attempt_count: 2,
         redrive_count: 1,
         enqueued_at_ms: 1_500,
-        leased_at_ms: 2_000,
-        lease_expires_at_ms: 32_000,
+        leased_at_ms: 1_000_000,
+        lease_expires_at_ms: 1_030_000,
     };
     assert_eq!(items[0].meta, meta);
     assert_eq!(
@@ -222,6 +222,25 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
     assert_eq!(
         peer.frame().header,
         FrameHeader::new(Opcode::Delivery, CONSUME)
+    );
+}
+
+#[test]
+fn messages_whose_lease_is_about_to_end_are_left_to_it() {
+    let mut peer = Peer::open();
+    let token = peer.subscribe(CONSUME);
+    peer.call(CONSUME, &CancelConsume {});
+    assert_eq!(peer.requests().len(), 1);
+    peer.pass_ms(29_000);
+    peer.frames();
+    let batch = deliveries(&[b"late"]);
+    peer.event(Event::Delivery { token, batch });
+    assert!(peer.frames().is_empty());
+    peer.pass_ms(20);
+    let requests = peer.requests();
+    assert!(
+        matches!(requests[..], [Request::Drained { .. }]),
+        "{requests:?}"
     );
 }
 
