@@ -1,0 +1,154 @@
+//! The server under measurement.
+//!
+//! Owns: finding its binary, starting it on a fresh directory, its death, and the directory.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::BenchError;
+use crate::process::Process;
+
+/// A server that is not ready by then has failed.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A running server. One that was started here is killed, and its data removed, when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Its Fila door.
+    pub(crate) addr: SocketAddr,
+    /// Its process, when known.
+    pub(crate) process: Option<Process>,
+    /// From starting the process to its line `ready in ..`; zero for one that ran already.
+    pub(crate) ready: Duration,
+    _started: Option<Started>,
+}
+
+#[derive(Debug)]
+struct Started {
+    child: Child,
+    dir: PathBuf,
+}
+
+impl Server {
+    /// A server that runs already.
+    pub(crate) const fn running(addr: SocketAddr, process: Option<Process>) -> Self {
+        Self {
+            addr,
+            process,
+            ready: Duration::ZERO,
+            _started: None,
+        }
+    }
+
+    /// Starts `binary` on an empty directory, which is made at `dir`.
+    pub(crate) fn start(binary: &Path, dir: PathBuf) -> Result<Self, BenchError> {
+        fs::create_dir_all(&dir).map_err(BenchError::io("making the data directory"))?;
+        let log = File::create(dir.join("server.log"))
+            .map_err(BenchError::io("making the server's log file"))?;
+        let at = Instant::now();
+        let child = Command::new(binary)
+            .arg("serve")
+            .arg("--data-dir")
+            .arg(dir.join("data"))
+            .args(["--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(|e| BenchError::Server(format!("cannot run {}: {e}", binary.display())))?;
+        let process = Some(Process::new(child.id()));
+        let mut started = Started { child, dir };
+        let addr = started.wait_until_ready()?;
+        Ok(Self {
+            addr,
+            process,
+            ready: at.elapsed(),
+            _started: Some(started),
+        })
+    }
+}
+
+impl Started {
+    /// Reads stdout up to `ready in ..`, and goes on reading it, so that the pipe never fills up.
+    fn wait_until_ready(&mut self) -> Result<SocketAddr, BenchError> {
+        let stdout = self.child.stdout.take();
+        let (lines, incoming) = mpsc::channel();
+        thread::spawn(move || {
+            let reader = stdout.map(BufReader::new);
+            for line in reader.into_iter().flat_map(BufRead::lines) {
+                // Nobody listens any more once the server is ready.
+                let Ok(line) = line else { break };
+                drop(lines.send(line));
+            }
+        });
+        let deadline = Instant::now() + START_TIMEOUT;
+        let mut addr = None;
+        loop {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = incoming.recv_timeout(wait) else {
+                return Err(self.did_not_start());
+            };
+            if let Some(text) = line.strip_prefix("fila listening on ") {
+                addr = text.trim().parse().ok();
+            }
+            if line.starts_with("ready in ") {
+                return addr.ok_or_else(|| self.did_not_start());
+            }
+        }
+    }
+
+    fn did_not_start(&self) -> BenchError {
+        let log = fs::read_to_string(self.dir.join("server.log")).unwrap_or_default();
+        BenchError::Server(format!(
+            "the server did not say `fila listening on ..` and `ready in ..`; its log:\n{log}"
+        ))
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may be gone already, and a directory that stays behind harms no measurement.
+        drop(self.child.kill());
+        drop(self.child.wait());
+        drop(fs::remove_dir_all(&self.dir));
+    }
+}
+
+/// The binary to measure: the one named, else the one beside this program, which is built first
+/// when this program was started by cargo.
+pub(crate) fn find_binary(named: Option<PathBuf>) -> Result<PathBuf, BenchError> {
+    if let Some(path) = named {
+        return Ok(path);
+    }
+    let own = env::current_exe().map_err(BenchError::io("finding this program"))?;
+    if let Some(cargo) = env::var_os("CARGO") {
+        let profile = if cfg!(debug_assertions) {
+            "dev"
+        } else {
+            "release"
+        };
+        let status = Command::new(cargo)
+            .args(["build", "-p", "tanda-cli", "--profile", profile])
+            .status()
+            .map_err(BenchError::io("building the server"))?;
+        if !status.success() {
+            return Err(BenchError::Server("the server does not build".to_owned()));
+        }
+    }
+    let path = own.with_file_name("tanda");
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(BenchError::Server(format!(
+            "there is no {}; build it with `cargo build --release`, or name it with --server",
+            path.display()
+        )))
+    }
+}
