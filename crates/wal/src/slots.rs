@@ -130,13 +130,13 @@ impl<D: Disk> Slots<D> {
         self.create_slot(file_bytes)
     }
 
-    /// Writes and syncs the header that makes `slot` the segment at `window`.
+    /// Writes and syncs the header that makes `slot` the segment at `window`, and returns it.
     pub(crate) fn begin(
         &mut self,
         slot: Slot<D::File>,
         window: Window,
         (previous_end, start): (u64, u64),
-    ) -> Result<(), DiskError> {
+    ) -> Result<SegmentHeader, DiskError> {
         let state = SlotState::Live {
             index: window.index,
             span: window.span,
@@ -144,6 +144,7 @@ impl<D: Disk> Slots<D> {
             start,
         };
         self.write_header(&slot, state)?;
+        let header = self.header(&slot, state);
         self.current = Some(Current {
             window,
             base: self.geometry.base(window.index),
@@ -151,7 +152,7 @@ impl<D: Disk> Slots<D> {
             slot,
             dirty: false,
         });
-        Ok(())
+        Ok(header)
     }
 
     /// Goes on in the segment just begun from `end`: recovery has put batches there already.
@@ -288,17 +289,22 @@ impl<D: Disk> Slots<D> {
         }
     }
 
+    /// The header of `slot` in this state and epoch.
+    pub(crate) const fn header(&self, slot: &Slot<D::File>, state: SlotState) -> SegmentHeader {
+        SegmentHeader {
+            file_bytes: slot.bytes,
+            state,
+            ..self.template
+        }
+    }
+
+    /// Writes and syncs it.
     pub(crate) fn write_header(
         &self,
         slot: &Slot<D::File>,
         state: SlotState,
     ) -> Result<(), DiskError> {
-        let header = SegmentHeader {
-            file_bytes: slot.bytes,
-            state,
-            ..self.template
-        };
-        write_all_at(&*slot.file, 0, &header.encode())
+        write_all_at(&*slot.file, 0, &self.header(slot, state).encode())
             .map_err(|e| DiskError::new(DiskCall::Write, &slot.name, e))?;
         sync(slot)
     }

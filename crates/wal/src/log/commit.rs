@@ -63,7 +63,11 @@ impl<D: Disk> Log<D> {
             ended,
         } = outcome;
         let stalled = match ended {
-            Ended::Failed(cause) => return Err(self.poison(cause)),
+            Ended::Failed(cause) => {
+                // Kept for the lock only: no job is handed out any more.
+                self.slots = Some(slots);
+                return Err(self.poison(cause));
+            }
             Ended::NoSpace => true,
             Ended::Synced => false,
         };

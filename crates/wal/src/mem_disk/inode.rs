@@ -1,5 +1,7 @@
 //! One file's content: what readers see, what is on disk, and the writes in between.
 
+use std::collections::BTreeMap;
+
 use super::state::Random;
 use crate::lsn::in_memory;
 
@@ -12,8 +14,8 @@ pub(super) struct Inode {
     synced: Vec<u8>,
     /// Not synced, in order.
     writes: Vec<Write>,
-    /// Written before a sync that failed: can be read, may or may not be on disk.
-    doubtful: Vec<Write>,
+    /// Written before a sync that failed, by sector: can be read, may or may not be on disk.
+    doubtful: BTreeMap<usize, Write>,
 }
 
 struct Write {
@@ -58,6 +60,14 @@ impl Inode {
         self.writes.push(write);
     }
 
+    pub(super) fn damage(&mut self, offset: usize) {
+        for content in [&mut self.seen, &mut self.synced] {
+            if let Some(byte) = content.get_mut(offset) {
+                *byte ^= 1;
+            }
+        }
+    }
+
     pub(super) fn allocate(&mut self, len_bytes: u64) {
         let len = in_memory(len_bytes).max(self.seen.len());
         self.seen.resize(len, 0);
@@ -71,11 +81,22 @@ impl Inode {
         self.synced.resize(self.seen.len(), 0);
         for write in std::mem::take(&mut self.writes) {
             write.apply_within(&mut self.synced);
+            // A sector that is written again is written whole, with what was doubtful in it.
+            for sector in write.sectors() {
+                if let Some(doubtful) = self.doubtful.remove(&sector.number()) {
+                    doubtful.apply_within(&mut self.synced);
+                    sector.apply_within(&mut self.synced);
+                }
+            }
         }
     }
 
     pub(super) fn fail_sync(&mut self) {
-        self.doubtful.append(&mut self.writes);
+        for write in std::mem::take(&mut self.writes) {
+            for sector in write.sectors() {
+                self.doubtful.insert(sector.number(), sector);
+            }
+        }
     }
 
     /// Power loss: keeps what was synced and a part of the rest.
@@ -83,12 +104,13 @@ impl Inode {
         if random.one_in(2) {
             self.synced.resize(self.seen.len(), 0);
         }
-        let mut writes = std::mem::take(&mut self.doubtful);
-        writes.append(&mut self.writes);
-        // Per crash and file: nothing, most, or a mixture.
+        // Per crash and file: nothing, everything, or a mixture.
         let keep_of_8 = random.below(9);
-        for write in &writes {
-            write.apply_some_sectors(&mut self.synced, || random.below(8) < keep_of_8);
+        let doubtful = std::mem::take(&mut self.doubtful).into_values();
+        let unsynced = std::mem::take(&mut self.writes).into_iter();
+        let sectors = doubtful.chain(unsynced.flat_map(|write| write.sectors()));
+        for sector in sectors.filter(|_| random.below(8) < keep_of_8) {
+            sector.apply_within(&mut self.synced);
         }
         self.seen.clone_from(&self.synced);
     }
@@ -104,29 +126,35 @@ impl Write {
         self.apply_within(content);
     }
 
+    /// Applies as much as lies within the content.
     fn apply_within(&self, content: &mut [u8]) {
-        self.apply_some_sectors(content, || true);
+        let room = content.len().saturating_sub(self.offset);
+        let count = room.min(self.bytes.len());
+        let into = content.get_mut(self.offset..self.offset + count);
+        if let (Some(into), Some(bytes)) = (into, self.bytes.get(..count)) {
+            into.copy_from_slice(bytes);
+        }
     }
 
-    /// Applies the sectors that `keep` chooses, as far as they lie within the content.
-    fn apply_some_sectors(&self, content: &mut [u8], mut keep: impl FnMut() -> bool) {
-        let mut at = self.offset;
+    /// The same write in pieces that each lie in one sector.
+    fn sectors(&self) -> Vec<Self> {
+        let mut sectors = Vec::new();
+        let mut offset = self.offset;
         let mut rest = self.bytes.as_slice();
         while !rest.is_empty() {
-            let in_sector = (SECTOR_BYTES - at % SECTOR_BYTES).min(rest.len());
-            let Some((sector, after)) = rest.split_at_checked(in_sector) else {
-                return;
-            };
-            if keep() {
-                let room = content.len().saturating_sub(at).min(in_sector);
-                if let (Some(into), Some(bytes)) =
-                    (content.get_mut(at..at + room), sector.get(..room))
-                {
-                    into.copy_from_slice(bytes);
-                }
-            }
-            at += in_sector;
+            let in_sector = (SECTOR_BYTES - offset % SECTOR_BYTES).min(rest.len());
+            let (sector, after) = rest.split_at_checked(in_sector).unwrap_or((rest, &[]));
+            sectors.push(Self {
+                offset,
+                bytes: sector.to_vec(),
+            });
+            offset += in_sector;
             rest = after;
         }
+        sectors
+    }
+
+    const fn number(&self) -> usize {
+        self.offset / SECTOR_BYTES
     }
 }

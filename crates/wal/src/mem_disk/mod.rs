@@ -89,6 +89,12 @@ impl MemDisk {
         self.lock_state().used_bytes()
     }
 
+    /// Makes `sync_data` and `sync_dir` do nothing and report success: a check of a test's own
+    /// sharpness, which must then fail.
+    pub fn set_lying(&self, is_lying: bool) {
+        self.lock_state().is_lying = is_lying;
+    }
+
     /// How many calls of this kind were made so far.
     #[must_use]
     pub fn calls(&self, call: DiskCall) -> u64 {
@@ -117,6 +123,11 @@ impl MemDisk {
     /// for damaging a file.
     pub fn set_content(&self, name: &str, content: &[u8]) {
         self.lock_state().set_content(name, content);
+    }
+
+    /// Flips a bit of a file in place, under the feet of whoever has it open.
+    pub fn damage(&self, name: &str, offset: usize) {
+        self.lock_state().damage(name, offset);
     }
 
     fn next_life(&self, change: impl FnOnce(&mut State)) -> Self {
@@ -236,6 +247,7 @@ impl DiskFile for MemFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.lock_state();
         match state.begin(self.disk.life, DiskCall::Sync) {
+            Ok(()) if state.is_lying => Ok(()),
             Ok(()) => {
                 state.inode(self.inode)?.sync();
                 Ok(())

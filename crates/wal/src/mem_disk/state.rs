@@ -18,6 +18,7 @@ pub(super) struct State {
     name_changes: Vec<NameChange>,
     pub(super) faults: Faults,
     pub(super) capacity: Option<u64>,
+    pub(super) is_lying: bool,
     operations_left: Option<u64>,
     /// Handles of earlier lives no longer work.
     life: u64,
@@ -48,6 +49,7 @@ impl State {
             name_changes: Vec::new(),
             faults: Faults::default(),
             capacity: None,
+            is_lying: false,
             operations_left: None,
             life: 0,
             is_locked: false,
@@ -160,6 +162,9 @@ impl State {
     }
 
     pub(super) fn sync_dir(&mut self) {
+        if self.is_lying {
+            return;
+        }
         self.name_changes.clear();
         self.synced_names.clone_from(&self.names);
     }
@@ -201,6 +206,13 @@ impl State {
         let inode = self.new_inode(Inode::synced(content));
         self.names.insert(name.to_owned(), inode);
         self.synced_names.insert(name.to_owned(), inode);
+    }
+
+    pub(super) fn damage(&mut self, name: &str, offset: usize) {
+        let inode = self.names.get(name);
+        if let Some(inode) = inode.and_then(|inode| self.inodes.get_mut(inode)) {
+            inode.damage(offset);
+        }
     }
 
     fn new_inode(&mut self, content: Inode) -> u64 {

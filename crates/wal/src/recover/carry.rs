@@ -8,11 +8,11 @@ use super::chain::Live;
 use super::reader::SegmentReader;
 use super::{OldLog, no_slot};
 use crate::config::Config;
-use crate::disk::{Disk, DiskCall, DiskError, write_all_at};
+use crate::disk::{Disk, DiskCall, DiskError, DiskFile, write_all_at};
 use crate::error::OpenError;
 use crate::format::{BatchHeader, Body, Claims, Seed, SlotState};
 use crate::lsn::{Geometry, SegmentIndex, in_memory};
-use crate::slots::{Slots, sync};
+use crate::slots::{Slot, Slots, sync};
 use crate::tail::Place;
 
 /// Where the log goes on.
@@ -53,38 +53,38 @@ pub(super) fn carry<D: Disk>(
     let slot = slots
         .take_slot(place.segment, file_bytes)
         .map_err(no_slot)?;
-    let live = Live {
-        window: place.segment,
-        base: to.geometry.base(to.index),
-        epoch: to.epoch,
-        file_bytes: slot.bytes,
-        previous_end: to.claims.synced,
-        start: to.claims.start,
-        slot,
-    };
     if tail_bytes > 0 {
-        slots.write_header(&live.slot, SlotState::Spare)?;
-        place.position = copy_batches(&live, config, old, (place.position, to.claims))?;
-        sync(&live.slot)?;
+        slots.write_header(&slot, SlotState::Spare)?;
+        place.position = copy_batches(&slot, config, old, (to, place.position))?;
+        sync(&slot)?;
     }
     let marks = (to.claims.synced, to.claims.start);
-    slots.begin(live.slot.clone(), place.segment, marks)?;
     Ok(Carried {
-        live,
+        live: Live {
+            window: place.segment,
+            base: to.geometry.base(to.index),
+            previous_end: to.claims.synced,
+            start: to.claims.start,
+            header: slots.begin(slot.clone(), place.segment, marks)?,
+            slot,
+        },
         place,
         carried: tail_bytes > 0,
     })
 }
 
-/// Copies the unproven batches with new headers; returns the position after the last.
-fn copy_batches<F: crate::disk::DiskFile>(
-    to: &Live<F>,
+/// Copies the unproven batches with new headers, from position `at` on; returns the position
+/// after the last.
+fn copy_batches<F: DiskFile>(
+    slot: &Slot<F>,
     config: &Config,
     old: &OldLog<F>,
-    (mut position, claims): (u64, Claims),
+    (to, at): (&Move, u64),
 ) -> Result<u64, OpenError> {
     let mut reader = SegmentReader::new(&old.newest, config);
     let seed = Seed::new(config.log_id, to.epoch);
+    let base = to.geometry.base(to.index);
+    let mut position = at;
     let mut bytes = Vec::new();
     for from in &old.scan.unproven {
         let (header, records) = reader.batch(*from)?.map_err(|bad| {
@@ -95,13 +95,13 @@ fn copy_batches<F: crate::disk::DiskFile>(
             bytes: records.as_bytes(),
             records: header.records,
         };
-        let copy = BatchHeader::seal(seed, (to.epoch, position), claims, body);
+        let copy = BatchHeader::seal(seed, (to.epoch, position), to.claims, body);
         bytes.clear();
         bytes.extend_from_slice(&copy.encode(seed));
         bytes.extend_from_slice(body.bytes);
         bytes.resize(in_memory(copy.total_bytes()), 0);
-        write_all_at(&*to.slot.file, position - to.base, &bytes)
-            .map_err(|e| DiskError::new(DiskCall::Write, &to.slot.name, e))?;
+        write_all_at(&*slot.file, position - base, &bytes)
+            .map_err(|e| DiskError::new(DiskCall::Write, &slot.name, e))?;
         position = copy.end();
     }
     Ok(position)

@@ -3,6 +3,7 @@
 use super::as_live;
 use super::inventory::Found;
 use crate::error::{Corruption, OpenError};
+use crate::format::SegmentHeader;
 use crate::lsn::{Geometry, Lsn};
 use crate::slots::Slot;
 use crate::tail::Window;
@@ -11,11 +12,9 @@ use crate::tail::Window;
 pub(super) struct Live<F> {
     pub(super) window: Window,
     pub(super) base: u64,
-    pub(super) epoch: u64,
-    /// Length the file was allocated with.
-    pub(super) file_bytes: u64,
     pub(super) previous_end: u64,
     pub(super) start: u64,
+    pub(super) header: SegmentHeader,
     pub(super) slot: Slot<F>,
 }
 
@@ -39,7 +38,10 @@ pub(super) struct Chain<F> {
     /// Oldest first, each with the position where the log ends in it; the newest is not among
     /// them.
     pub(super) links: Vec<(Live<F>, u64)>,
-    pub(super) leftovers: Vec<Live<F>>,
+    /// Segments that recovery once passed over, because nothing in them was proven.
+    pub(super) passed_over: Vec<Live<F>>,
+    /// Segments before the start of the log.
+    pub(super) given_up: Vec<Live<F>>,
 }
 
 /// Segments, sorted by index, and spare files.
@@ -77,7 +79,7 @@ pub(super) fn walk<F>(
     start: u64,
 ) -> Result<Chain<F>, OpenError> {
     let mut links: Vec<(Live<F>, u64)> = Vec::new();
-    let mut leftovers = Vec::new();
+    let mut passed_over = Vec::new();
     let mut before = newest.previous_end;
     let mut named_by = newest.slot.name.clone();
     while before > start {
@@ -92,13 +94,15 @@ pub(super) fn walk<F>(
             named_by.clone_from(&segment.slot.name);
             links.push((segment, end));
         } else if segment.base >= before {
-            // A segment that recovery passed over because nothing in it was proven.
-            leftovers.push(segment);
+            passed_over.push(segment);
         } else {
             return Err(missing());
         }
     }
-    leftovers.append(&mut older);
     links.reverse();
-    Ok(Chain { links, leftovers })
+    Ok(Chain {
+        links,
+        passed_over,
+        given_up: older,
+    })
 }

@@ -45,6 +45,10 @@ pub(super) fn read<D: Disk>(disk: &D, config: &Config) -> Result<Files<D::File>,
             files.files.push(found);
         }
     }
+    // A process that was killed may have left names that are not on disk yet: without this, a file
+    // that is put to use now could lose its name in a crash.
+    disk.sync_dir()
+        .map_err(|e| DiskError::new(DiskCall::SyncDir, "", e))?;
     Ok(files)
 }
 

@@ -14,15 +14,15 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 
 use crate::config::Config;
-use crate::disk::{Disk, DiskCall, DiskError, DiskFile};
+use crate::disk::{Disk, DiskCall, DiskError, DiskFile, write_all_at};
 use crate::error::OpenError;
 use crate::format::{Claims, SlotState};
 use crate::log::{Recovered, Replay};
 use crate::lsn::{Geometry, Lsn, SegmentIndex};
 use crate::segments::{Segment, Segments};
-use crate::slots::{Inventory, NoSlot, Slot, Slots};
+use crate::slots::{Inventory, NoSlot, Slot, Slots, sync};
 use crate::tail::{Place, Window};
-use chain::{Chain, Live};
+use chain::Live;
 use inventory::Found;
 use tail_scan::TailScan;
 
@@ -107,8 +107,8 @@ struct OldLog<F> {
     scan: TailScan,
     /// Segments with proven records, oldest first.
     segments: Segments<F>,
-    /// Files that no longer hold anything needed, but did according to older claims.
-    leftovers: Vec<Live<F>>,
+    passed_over: Vec<Live<F>>,
+    given_up: Vec<Live<F>>,
     /// Proven end of the log.
     proven_end: u64,
     /// Base of the oldest segment, if one has proven records.
@@ -130,7 +130,7 @@ impl<F: DiskFile> OldLog<F> {
         };
         let geometry = Geometry::new(config.segment_bytes);
         let scan = tail_scan::scan(&newest, config)?;
-        let Chain { links, leftovers } = chain::walk(geometry, live, &newest, scan.start)?;
+        let chain = chain::walk(geometry, live, &newest, scan.start)?;
         let has_proven = scan.proven > geometry.first_batch(newest.window.index);
         let proven_end = if has_proven {
             scan.proven
@@ -138,7 +138,7 @@ impl<F: DiskFile> OldLog<F> {
             newest.previous_end
         };
         let mut segments = Segments::new();
-        for (link, end) in links {
+        for (link, end) in chain.links {
             segments.push(reader::replay_segment(&link, end, config, replay)?);
         }
         if has_proven {
@@ -150,7 +150,8 @@ impl<F: DiskFile> OldLog<F> {
             newest,
             scan,
             segments,
-            leftovers,
+            passed_over: chain.passed_over,
+            given_up: chain.given_up,
             proven_end,
         })
     }
@@ -167,16 +168,7 @@ fn go_on<D: Disk>(
     let geometry = Geometry::new(config.segment_bytes);
     let epoch = found.epoch + 1;
     found.epoch = epoch;
-    let leftovers = std::mem::take(&mut old.leftovers);
-    let (safe, held): (Vec<_>, Vec<_>) = leftovers
-        .into_iter()
-        .partition(|live| live.window_end(geometry) <= old.scan.start_proven);
-    let (usable, odd): (Vec<_>, Vec<_>) = found
-        .spares
-        .into_iter()
-        .chain(safe.into_iter().map(|live| live.slot))
-        .partition(|slot| slot.bytes == config.segment_bytes);
-    found.spares = usable;
+    let later = sort_leftovers(config, &mut found, &mut old)?;
     let mut slots = Slots::new(disk, config, found);
 
     let index = SegmentIndex(old.newest.window.index.0 + u64::from(old.newest.window.span));
@@ -198,8 +190,7 @@ fn go_on<D: Disk>(
         (old.newest, old.scan.proven),
         geometry,
     );
-    slots.take_back(odd);
-    slots.take_back(held.into_iter().map(|live| live.slot).collect());
+    slots.take_back(later);
     slots.make_spares()?;
 
     let place = new.place;
@@ -223,6 +214,38 @@ fn go_on<D: Disk>(
         claims,
         records_end,
     })
+}
+
+/// Adds to the spare files what can be overwritten at once, and returns those files that have to
+/// wait until the new segment counts.
+fn sort_leftovers<D: Disk>(
+    config: &Config,
+    found: &mut Inventory<D>,
+    old: &mut OldLog<D::File>,
+) -> Result<Vec<Slot<D::File>>, OpenError> {
+    let geometry = Geometry::new(config.segment_bytes);
+    if !old.passed_over.is_empty() {
+        // They were passed over by the newest segment's header, which may be in the page cache
+        // only. Writing it again as it is makes sure of it.
+        let slot = &old.newest.slot;
+        write_all_at(&*slot.file, 0, &old.newest.header.encode())
+            .map_err(|e| DiskError::new(DiskCall::Write, &slot.name, e))?;
+        sync(slot)?;
+    }
+    // A start that only an unproven batch claims may be lost with that batch.
+    let (mut usable, later): (Vec<_>, Vec<_>) = std::mem::take(&mut old.given_up)
+        .into_iter()
+        .partition(|live| live.window_end(geometry) <= old.scan.start_proven);
+    usable.append(&mut old.passed_over);
+    found
+        .spares
+        .extend(usable.into_iter().map(|live| live.slot));
+    let (spares, odd) = std::mem::take(&mut found.spares)
+        .into_iter()
+        .partition(|slot| slot.bytes == config.segment_bytes);
+    found.spares = spares;
+    let later = later.into_iter().map(|live| live.slot);
+    Ok(later.chain::<Vec<_>>(odd).collect())
 }
 
 /// Gives up what the old newest segment does not need: all of it, or the unused rest.
@@ -264,10 +287,9 @@ fn as_live<F>(found: Found<F>, geometry: Geometry) -> Result<Live<F>, Slot<F>> {
         } => Ok(Live {
             window: Window { index, span },
             base: geometry.base(index),
-            epoch: found.header.epoch,
-            file_bytes: found.header.file_bytes,
             previous_end,
             start,
+            header: found.header,
             slot: found.slot,
         }),
     }

@@ -23,7 +23,7 @@ impl<'a, F: DiskFile> SegmentReader<'a, F> {
     pub(super) fn new(live: &'a Live<F>, config: &Config) -> Self {
         Self {
             live,
-            seed: Seed::new(config.log_id, live.epoch),
+            seed: Seed::new(config.log_id, live.header.epoch),
             window: Vec::new(),
             window_offset: 0,
             window_filled: 0,
@@ -35,7 +35,7 @@ impl<'a, F: DiskFile> SegmentReader<'a, F> {
         &mut self,
         position: u64,
     ) -> Result<Result<BatchHeader, BadBatch>, OpenError> {
-        let (seed, epoch) = (self.seed, self.live.epoch);
+        let (seed, epoch) = (self.seed, self.live.header.epoch);
         let bytes = self.bytes(position - self.live.base, BATCH_HEADER_BYTES)?;
         match BatchHeader::decode(bytes, seed, epoch, position) {
             Err(BadBatch::Version(version)) => Err(OpenError::UnknownVersion {
@@ -106,7 +106,7 @@ pub(super) fn replay_segment<F: DiskFile>(
     replay: &mut Replay<'_>,
 ) -> Result<Segment<F>, OpenError> {
     let geometry = Geometry::new(config.segment_bytes);
-    let mut segment = Segment::new(geometry, live.window, live.epoch, live.slot.clone());
+    let mut segment = Segment::new(geometry, live.window, live.header.epoch, live.slot.clone());
     let mut reader = SegmentReader::new(live, config);
     let mut position = geometry.first_batch(live.window.index);
     while position < end {

@@ -36,7 +36,7 @@ struct Seen {
 pub(super) fn scan<F: DiskFile>(newest: &Live<F>, config: &Config) -> Result<TailScan, OpenError> {
     let first = Geometry::new(config.segment_bytes).first_batch(newest.window.index);
     check_length(newest)?;
-    let file_end = newest.base + newest.file_bytes;
+    let file_end = newest.base + newest.header.file_bytes;
     let mut reader = SegmentReader::new(newest, config);
     let mut seen = Vec::new();
     let mut end = first;
@@ -68,10 +68,10 @@ pub(super) fn scan<F: DiskFile>(newest: &Live<F>, config: &Config) -> Result<Tai
 
 /// A segment is allocated whole before it is used; only older ones are ever cut.
 fn check_length<F>(newest: &Live<F>) -> Result<(), OpenError> {
-    if newest.slot.bytes < newest.file_bytes {
+    if newest.slot.bytes < newest.header.file_bytes {
         let detail = format!(
             "the file has {} bytes instead of {}",
-            newest.slot.bytes, newest.file_bytes
+            newest.slot.bytes, newest.header.file_bytes
         );
         return Err(newest.corrupt(newest.base + newest.slot.bytes, detail));
     }
@@ -86,7 +86,7 @@ fn scan_on<F: DiskFile>(
     hole: u64,
     bad: BadBatch,
 ) -> Result<u64, OpenError> {
-    let file_end = newest.base + newest.file_bytes;
+    let file_end = newest.base + newest.header.file_bytes;
     let mut claimed = 0;
     let mut position = hole + BLOCK_BYTES;
     while position < file_end {

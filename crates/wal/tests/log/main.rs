@@ -3,4 +3,16 @@
 #[cfg(test)]
 mod basic;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod damage;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod reclaim;
+#[cfg(test)]
+mod space;
+#[cfg(test)]
 mod support;

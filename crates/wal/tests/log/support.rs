@@ -13,6 +13,20 @@ pub(crate) fn config() -> Config {
     Config::small(0x0074_616e_6461, 3)
 }
 
+/// The smallest segments, 16 KiB, and one spare file.
+pub(crate) fn tiny() -> Config {
+    Config {
+        segment_bytes: 16 << 10,
+        chunk_bytes: 8 << 10,
+        cache_bytes: 16 << 10,
+        read_cache_bytes: 8 << 10,
+        read_ahead_bytes: 8 << 10,
+        reserve_segments: 0,
+        spare_segments_max: 2,
+        ..config()
+    }
+}
+
 /// Opens the log and collects what it replays.
 pub(crate) fn open(disk: &MemDisk, config: &Config) -> Result<(Log<MemDisk>, Records), OpenError> {
     let mut records = Records::new();
@@ -39,22 +53,61 @@ pub(crate) fn idle(log: &mut Log<MemDisk>) -> Result<Lsn, Poisoned> {
     flush(log)
 }
 
-/// Record contents without positions.
-pub(crate) fn contents(records: &Records) -> Vec<&[u8]> {
-    records
-        .iter()
-        .map(|(_, record)| record.as_slice())
-        .collect()
+/// Appends and commits one record.
+pub(crate) fn commit(log: &mut Log<MemDisk>, record: &[u8]) -> Lsn {
+    let at = log.append(record).unwrap();
+    flush(log).unwrap();
+    at
 }
 
-/// A record whose bytes tell which one it is.
+/// Record contents without positions.
+pub(crate) fn contents(records: &Records) -> Vec<&[u8]> {
+    let contents = records.iter().map(|(_, record)| record.as_slice());
+    contents.collect()
+}
+
+/// A record of at least 4 bytes that tell which one it is.
 pub(crate) fn record(number: usize, len: usize) -> Vec<u8> {
-    let mut bytes = format!("record {number} ").into_bytes();
+    let mut bytes = u32::try_from(number).unwrap().to_le_bytes().to_vec();
     while bytes.len() < len {
         bytes.push(u8::try_from((bytes.len() * 31 + number * 17) % 251).unwrap());
     }
-    bytes.truncate(len.max(4));
     bytes
+}
+
+/// The number in a record.
+pub(crate) fn number_of(record: &[u8]) -> usize {
+    let number = u32::from_le_bytes(record[..4].try_into().unwrap());
+    usize::try_from(number).unwrap()
+}
+
+/// The name of the newest slot file that is not spare.
+pub(crate) fn newest_segment(disk: &MemDisk) -> String {
+    let mut live = live_segments(disk);
+    live.pop().unwrap().1
+}
+
+/// Index and name of all files whose header says that they are segments, by index.
+pub(crate) fn live_segments(disk: &MemDisk) -> Vec<(u64, String)> {
+    let mut live = Vec::new();
+    for name in disk.names() {
+        let content = disk.content(&name).unwrap();
+        if content[10] == 2 {
+            let index = u64::from_le_bytes(content[48..56].try_into().unwrap());
+            live.push((index, name));
+        }
+    }
+    live.sort();
+    live
+}
+
+/// A new disk with the same files, all synced.
+pub(crate) fn copy_of(disk: &MemDisk) -> MemDisk {
+    let copy = MemDisk::new(0);
+    for name in disk.names() {
+        copy.set_content(&name, &disk.content(&name).unwrap());
+    }
+    copy
 }
 
 /// A small generator of numbers, for tests that draw from a seed.
