@@ -177,7 +177,13 @@ impl<D: Disk> Node<D> {
         self.log.pending_bytes() + self.log.in_flight_bytes() + self.effects.bytes()
     }
 
-    /// Figures for operators.
+    /// Whether publishes are refused because the disk is full.
+    #[must_use]
+    pub const fn storage_full(&self) -> bool {
+        self.storage_full
+    }
+
+    /// Figures for operators; allocates, so not for every pass.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         let counters = self.counters.clone();

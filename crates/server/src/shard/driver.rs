@@ -182,7 +182,7 @@ impl<D: Disk> Driver<D> {
                  repair the disk, then restart"
             );
         }
-        let full = self.node.stats().storage_full;
+        let full = self.node.storage_full();
         if full != self.told.storage_full {
             self.told.storage_full = full;
             if full {
