@@ -180,7 +180,9 @@ impl Engine {
             .collect();
         for slot in slots {
             let entry = queue.entries.remove(slot);
-            if !entry.flags.has(Flags::TRANSIENT) {
+            if entry.flags.has(Flags::TRANSIENT) {
+                queue.transient.remove(&slot);
+            } else {
                 self.segments.remove(entry.at);
             }
         }

@@ -95,7 +95,8 @@ impl Engine {
                     for index in ids.iter().filter_map(|id| self.queues.index_of(*id)) {
                         after = after.max(self.queues.at(index).last_lsn);
                     }
-                    self.store_in_all(cx, ids, item, batch)
+                    let stored = self.store_in_all(cx, ids, item, batch);
+                    stored.unwrap_or_else(PublishResult::Refused)
                 }
             };
             if matches!(result, PublishResult::Refused(_)) {
@@ -142,45 +143,54 @@ impl Engine {
         last.index
     }
 
-    /// One body for several queues; the message counts as stored when every queue has it.
+    /// One body for several queues: the message is stored in all of them, or in none.
     fn store_in_all(
         &mut self,
         cx: &mut Cx<'_>,
         ids: &[QueueId],
         item: &PublishItem,
         batch: &PublishBatch,
-    ) -> PublishResult {
-        if self.storage_full {
-            return PublishResult::Refused(PublishError::Storage);
-        }
-        let mut indices = Vec::with_capacity(ids.len());
+    ) -> Result<PublishResult, PublishError> {
+        let incoming = Incoming::new(item, batch);
+        let mut targets = Vec::with_capacity(ids.len());
         for id in ids {
-            match self.queues.index_of(*id) {
-                Some(index) => indices.push(index),
-                None => return PublishResult::Refused(PublishError::QueueNotFound),
-            }
+            targets.push(self.check_target(*id, &incoming)?);
         }
-        let mut result = PublishResult::Refused(PublishError::QueueNotFound);
-        let mut body = None;
-        for index in indices {
-            self.finish_store(cx);
-            let incoming = Incoming::new(item, batch);
-            let keys = match self.keys_of(index, &incoming) {
-                Ok(keys) => keys,
-                Err(error) => return PublishResult::Refused(error),
-            };
+        targets.sort_unstable_by_key(|(index, _)| *index);
+        targets.dedup_by_key(|(index, _)| *index);
+        let (mut stored, mut duplicate, mut body) = (None, None, None);
+        for (index, keys) in targets {
             if let Some(id) = self.remembered(cx, index, &keys) {
-                result = PublishResult::Duplicate(id);
+                duplicate = duplicate.or(Some(id));
                 continue;
             }
-            let (id, slot) = self.store_message(cx, index, &incoming, &keys, body);
             self.finish_store(cx);
-            if !item.transient {
-                body = Some(self.queues.at(index).entries.at(slot).at);
-            }
-            result = PublishResult::Stored(id);
+            let id = self.store_message(cx, index, &incoming, &keys, body);
+            let at = self.finish_store(cx);
+            body = body.or(at);
+            stored = stored.or(Some(id));
         }
-        result
+        let stored = stored.map(PublishResult::Stored);
+        stored
+            .or_else(|| duplicate.map(PublishResult::Duplicate))
+            .ok_or(PublishError::QueueNotFound)
+    }
+
+    /// One of several targets: it must take the message, or none gets it.
+    fn check_target(
+        &self,
+        id: QueueId,
+        new: &Incoming<'_>,
+    ) -> Result<(QueueIndex, Keys), PublishError> {
+        if self.storage_full {
+            return Err(PublishError::Storage);
+        }
+        let index = self.queues.index_of(id);
+        let index = index.ok_or(PublishError::QueueNotFound)?;
+        if self.queues.at(index).is_dead_letter() {
+            return Err(PublishError::ReservedQueueName);
+        }
+        Ok((index, self.keys_of(index, new)?))
     }
 
     fn store_one(
@@ -194,19 +204,19 @@ impl Engine {
             self.finish_store(cx);
         }
         let incoming = Incoming::new(item, batch);
-        if incoming.content.len() > self.config.limits.message_bytes_max as usize {
-            return Err(PublishError::TooLarge);
-        }
         let keys = self.keys_of(index, &incoming)?;
         if let Some(id) = self.remembered(cx, index, &keys) {
             return Ok(PublishResult::Duplicate(id));
         }
-        let (id, _) = self.store_message(cx, index, &incoming, &keys, None);
+        let id = self.store_message(cx, index, &incoming, &keys, None);
         Ok(PublishResult::Stored(id))
     }
 
     /// The keys the queue asks for; refuses what the queue refuses.
     fn keys_of(&self, index: QueueIndex, new: &Incoming<'_>) -> Result<Keys, PublishError> {
+        if new.content.len() > self.config.limits.message_bytes_max as usize {
+            return Err(PublishError::TooLarge);
+        }
         let queue = self.queues.at(index);
         let properties = Properties {
             content: new.content,
@@ -250,7 +260,7 @@ impl Engine {
         new: &Incoming<'_>,
         keys: &Keys,
         body: Option<Lsn>,
-    ) -> (MessageId, Slot) {
+    ) -> MessageId {
         if new.item.transient {
             // It takes a position, and a record's positions are consecutive.
             self.finish_store(cx);
@@ -288,7 +298,7 @@ impl Engine {
             queue.admit(slot, keys.group, due);
             self.drop_overflow(cx, index);
             self.touch(index);
-            return (id, slot);
+            return id;
         }
         queue.admit(slot, keys.group, due);
         let store = &mut self.store;
@@ -317,16 +327,17 @@ impl Engine {
             queue.dedup.insert(key, id, Lsn::ZERO);
             store.keys.push((key, id, at));
         }
-        (id, slot)
+        id
     }
 
-    /// Appends the record under construction and tells its messages where their contents lie.
-    pub(crate) fn finish_store(&mut self, cx: &mut Cx<'_>) {
+    /// Appends the record under construction and tells its messages where their contents lie;
+    /// returns where the last one's does.
+    pub(crate) fn finish_store(&mut self, cx: &mut Cx<'_>) -> Option<Lsn> {
         let store = &mut self.store;
         let index = store.queue;
         store.queue = NIL;
         if store.count == 0 {
-            return;
+            return None;
         }
         finish_stored(
             &mut store.record,
@@ -338,8 +349,10 @@ impl Engine {
         let queue = self.queues.at_mut(index);
         queue.last_lsn = cx.journal.end();
         queue.stored_lsn = queue.last_lsn;
+        let mut last = None;
         for (slot, at) in store.contents.drain(..) {
             let at = at.resolve(record);
+            last = Some(at);
             queue.entries.at_mut(slot).at = at;
             self.segments.add(at);
         }
@@ -354,6 +367,7 @@ impl Engine {
         }
         self.drop_overflow(cx, index);
         self.touch(index);
+        last
     }
 
     /// Drops the oldest ready messages of a queue over its maximum length.
@@ -366,13 +380,21 @@ impl Engine {
             return;
         }
         let mut dropped = Vec::new();
-        while queue.depth() > max.messages + dropped.len() as u64 {
-            let Some(slot) = queue.take_oldest_ready(u64::MAX) else {
-                break;
-            };
-            dropped.push(slot);
+        loop {
+            let queue = self.queues.at_mut(index);
+            while queue.depth() > max.messages + dropped.len() as u64 {
+                let slot = queue.take_oldest_ready(u64::MAX);
+                let slot = slot.or_else(|| queue.lanes.take_before(&queue.entries, u64::MAX));
+                let Some(slot) = slot else { break };
+                dropped.push(slot);
+            }
+            if dropped.is_empty() {
+                return;
+            }
+            // In an ordered queue the next of a group is ready only once the one before it left.
+            self.remove_all(cx, index, &dropped);
+            dropped.clear();
         }
-        self.remove_all(cx, index, &dropped);
     }
 }
 

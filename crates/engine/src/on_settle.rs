@@ -21,6 +21,9 @@ pub(crate) struct SettleScratch {
     requeued: Vec<u64>,
 }
 
+/// Longest extension of a lease: about 317 years, and never [`NEVER`].
+const EXTENSION_MS_MAX: u64 = 10_000_000_000_000;
+
 /// Positions with a time each.
 #[derive(Debug, Default)]
 pub(crate) struct Timed {
@@ -127,13 +130,17 @@ impl Engine {
                     None => self.set_dead(index, lease, item.id, scratch),
                 }
             }
-            Settlement::Reject => self.set_dead(index, lease, item.id, scratch),
+            Settlement::Reject => {
+                let entry = queue.entries.at_mut(lease.slot);
+                entry.failures = entry.failures.saturating_add(1);
+                self.set_dead(index, lease, item.id, scratch);
+            }
             Settlement::Requeue => {
                 queue.give_back(lease.slot, None);
                 scratch.requeued.extend(position);
             }
             Settlement::Extend { by_ms } => {
-                let expires_at = now.after_ms(by_ms);
+                let expires_at = now.after_ms(by_ms.min(EXTENSION_MS_MAX));
                 let renewed = Lease {
                     expires_at,
                     reclaim: false,
@@ -172,13 +179,14 @@ impl Engine {
     }
 
     fn finish_settle(&mut self, cx: &mut Cx<'_>, index: QueueIndex, scratch: &mut SettleScratch) {
-        self.remove_all(cx, index, &scratch.acked);
-        scratch.acked.clear();
-        self.write_timed(cx, index, Kind::Failed, &mut scratch.failed);
+        // First: a message may be extended and then settled, but not the other way round.
         if self.queues.at(index).config.durability == DeliveryDurability::Committed {
             self.write_timed(cx, index, Kind::Extended, &mut scratch.extended);
         }
         scratch.extended = Timed::default();
+        self.remove_all(cx, index, &scratch.acked);
+        scratch.acked.clear();
+        self.write_timed(cx, index, Kind::Failed, &mut scratch.failed);
         self.write_requeued(cx, index, &mut scratch.requeued);
         if let Some(to) = self.dead_letters_of(index)
             && !scratch.dead.is_empty()

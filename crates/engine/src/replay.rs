@@ -229,7 +229,11 @@ impl Engine {
             let message = reader.stored_message()?;
             let content_at = match message.content {
                 Ok(offset) => Lsn(at.0.saturating_add(offset as u64)),
-                Err(elsewhere) => elsewhere,
+                Err(elsewhere) if elsewhere < at => elsewhere,
+                Err(elsewhere) => {
+                    let problem = format!("a content at {elsewhere:?}, not before its record");
+                    return Err(reader.problem(&problem));
+                }
             };
             let id = MessageId(first_id.0.wrapping_add(u128::from(n)));
             let queue = self.queues.at_mut(index);
@@ -314,7 +318,11 @@ impl Engine {
                 continue;
             };
             let to = self.queue_or_placeholder(rec, to_id);
-            let removed = self.queues.at_mut(from).remove(slot, KeepKey::Yes);
+            let mut removed = self.queues.at_mut(from).remove(slot, KeepKey::Yes);
+            if reason == MoveReason::DeadLetter {
+                // The failure that made it a dead letter has no record of its own.
+                removed.entry.failures = removed.entry.failures.saturating_add(1);
+            }
             let group = removed.group_key;
             self.queues.at_mut(to).next_position = new;
             let slot = self.store_moved(Move { from, to, reason }, removed);

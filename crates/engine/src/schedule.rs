@@ -14,7 +14,8 @@ use crate::queue::leases::NEVER;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::{
-    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, LeaseMode, Lsn, Millis, Span, SubId,
+    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, LeaseMode, Lsn, Millis, Ordering, Span,
+    SubId,
 };
 
 /// Buffers used again in every pass.
@@ -144,7 +145,12 @@ impl Engine {
         if queue.config.durability == DeliveryDurability::Fast {
             pass.positions.clear();
             pass.untimed.clear();
-            return queue.stored_lsn;
+            return if queue.config.ordering == Ordering::None {
+                queue.stored_lsn
+            } else {
+                // The next of a group goes only when the one before it left for good.
+                queue.last_lsn
+            };
         }
         let timed_end = cx.now.after_ms(queue.config.lease_ms);
         let id = queue.identity.id;

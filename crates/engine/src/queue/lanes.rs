@@ -61,9 +61,6 @@ pub(crate) struct Lanes {
     quantum: i64,
     /// Lanes with pending messages.
     active: u64,
-    /// The lane of messages without a fairness key and priority, which many queues have alone;
-    /// `NIL` = none. It saves them the look-up.
-    unkeyed: u32,
 }
 
 impl Lanes {
@@ -77,7 +74,6 @@ impl Lanes {
             ready: 0,
             quantum: i64::from(quantum.max(1)),
             active: 0,
-            unkeyed: NIL,
         }
     }
 
@@ -127,32 +123,21 @@ impl Lanes {
 
     /// The lane of `key`, with one more message that belongs to it.
     pub(crate) fn hold(&mut self, key: &str, priority: u8, weight: u32) -> u32 {
-        let is_unkeyed = key.is_empty() && priority == 0;
-        let lane = if is_unkeyed && self.unkeyed != NIL {
-            self.unkeyed
-        } else {
-            self.find_or_add(key, priority)
+        let hash = self.hasher.hash_one((key, priority));
+        let lanes = &self.lanes;
+        let same = |lane: &u32| {
+            lanes
+                .get(*lane as usize)
+                .is_some_and(|l| l.priority == priority && &*l.key == key)
         };
-        if is_unkeyed {
-            self.unkeyed = lane;
-        }
+        let lane = match self.table.find(hash, same) {
+            Some(lane) => *lane,
+            None => self.add(key, priority, hash),
+        };
         let it = self.at_mut(lane);
         it.held += 1;
         it.weight = weight;
         lane
-    }
-
-    fn find_or_add(&mut self, key: &str, priority: u8) -> u32 {
-        let hash = self.hasher.hash_one((key, priority));
-        let lanes = &self.lanes;
-        let same = |lane: &u32| {
-            let lane = lanes.get(*lane as usize);
-            lane.is_some_and(|l| l.priority == priority && &*l.key == key)
-        };
-        match self.table.find(hash, same) {
-            Some(lane) => *lane,
-            None => self.add(key, priority, hash),
-        }
     }
 
     fn add(&mut self, key: &str, priority: u8, hash: u64) -> u32 {
@@ -207,9 +192,6 @@ impl Lanes {
         let hash = self.hasher.hash_one((&*key, priority));
         if let Ok(found) = self.table.find_entry(hash, |other| *other == lane) {
             found.remove();
-        }
-        if self.unkeyed == lane {
-            self.unkeyed = NIL;
         }
         self.free.push(lane);
         if self.free.len() == self.lanes.len() {

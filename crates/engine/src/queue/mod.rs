@@ -153,7 +153,7 @@ impl Queue {
     /// Replicated: takes a message in at the next position. It has no place yet.
     pub(crate) fn store(&mut self, new: NewMessage<'_>) -> Slot {
         let position = self.next_position;
-        self.next_position += 1;
+        self.next_position = self.next_position.saturating_add(1);
         let lane = self.lanes.hold(new.key, new.priority, new.weight.max(1));
         let slot = self.entries.insert(Entry {
             id: new.id,
