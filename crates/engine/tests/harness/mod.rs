@@ -2,6 +2,7 @@
 
 #![allow(
     dead_code,
+    clippy::wildcard_enum_match_arm,
     clippy::allow_attributes,
     reason = "each test file uses a part of it"
 )]
@@ -16,9 +17,9 @@ use tanda_engine::{
 
 /// Records with their positions; a record's position is that of its first byte.
 #[derive(Clone, Debug)]
-pub struct MemJournal {
-    pub records: Vec<(Lsn, Vec<u8>)>,
-    pub end: Lsn,
+pub(crate) struct MemJournal {
+    pub(crate) records: Vec<(Lsn, Vec<u8>)>,
+    pub(crate) end: Lsn,
 }
 
 impl Default for MemJournal {
@@ -45,52 +46,52 @@ impl Journal for MemJournal {
 
 /// One message to publish.
 #[derive(Clone, Debug, Default)]
-pub struct Msg {
-    pub queue: String,
-    pub headers: Vec<(String, String)>,
-    pub payload: Vec<u8>,
-    pub key: String,
-    pub weight: u32,
-    pub delay_ms: u64,
-    pub idempotency_key: Option<String>,
-    pub priority: u8,
-    pub transient: bool,
+pub(crate) struct Msg {
+    pub(crate) queue: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) key: String,
+    pub(crate) weight: u32,
+    pub(crate) delay_ms: u64,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) priority: u8,
+    pub(crate) transient: bool,
 }
 
 impl Msg {
-    pub fn to(queue: &str) -> Self {
+    pub(crate) fn to(queue: &str) -> Self {
         Self {
             queue: queue.to_owned(),
             ..Self::default()
         }
     }
 
-    pub fn key(mut self, key: &str) -> Self {
+    pub(crate) fn key(mut self, key: &str) -> Self {
         self.key = key.to_owned();
         self
     }
 
-    pub fn weight(mut self, weight: u32) -> Self {
+    pub(crate) fn weight(mut self, weight: u32) -> Self {
         self.weight = weight;
         self
     }
 
-    pub fn header(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    pub fn payload(mut self, payload: &str) -> Self {
+    pub(crate) fn payload(mut self, payload: &str) -> Self {
         self.payload = payload.as_bytes().to_vec();
         self
     }
 
-    pub fn delay(mut self, delay_ms: u64) -> Self {
+    pub(crate) fn delay(mut self, delay_ms: u64) -> Self {
         self.delay_ms = delay_ms;
         self
     }
 
-    pub fn idempotency(mut self, key: &str) -> Self {
+    pub(crate) fn idempotency(mut self, key: &str) -> Self {
         self.idempotency_key = Some(key.to_owned());
         self
     }
@@ -112,7 +113,7 @@ impl Packer {
 }
 
 /// The layout of `tanda_engine::Content`.
-pub fn content(headers: &[(String, String)], payload: &[u8]) -> Vec<u8> {
+pub(crate) fn content(headers: &[(String, String)], payload: &[u8]) -> Vec<u8> {
     let mut out = u16::try_from(headers.len()).unwrap().to_be_bytes().to_vec();
     for text in headers.iter().flat_map(|(name, value)| [name, value]) {
         out.extend_from_slice(&u16::try_from(text.len()).unwrap().to_be_bytes());
@@ -123,7 +124,7 @@ pub fn content(headers: &[(String, String)], payload: &[u8]) -> Vec<u8> {
     out
 }
 
-pub fn batch(messages: &[Msg]) -> PublishBatch {
+pub(crate) fn batch(messages: &[Msg]) -> PublishBatch {
     let mut pack = Packer::default();
     let items = messages
         .iter()
@@ -148,27 +149,27 @@ pub fn batch(messages: &[Msg]) -> PublishBatch {
     }
 }
 
-pub const CONN: ConnId = ConnId(1);
+pub(crate) const CONN: ConnId = ConnId(1);
 
-pub struct Harness {
-    pub engine: Engine,
-    pub journal: MemJournal,
-    pub now: Millis,
-    pub config: EngineConfig,
+pub(crate) struct Harness {
+    pub(crate) engine: Engine,
+    pub(crate) journal: MemJournal,
+    pub(crate) now: Millis,
+    pub(crate) config: EngineConfig,
     /// Outputs of the last step.
-    pub out: Vec<Output>,
+    pub(crate) out: Vec<Output>,
     next_token: u32,
 }
 
 impl Harness {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::with_config(EngineConfig {
             segment_shift: 12,
             ..EngineConfig::default()
         })
     }
 
-    pub fn with_config(config: EngineConfig) -> Self {
+    pub(crate) fn with_config(config: EngineConfig) -> Self {
         let mut harness = Self {
             engine: Engine::new(config.clone()),
             journal: MemJournal::default(),
@@ -185,13 +186,13 @@ impl Harness {
         harness
     }
 
-    pub fn token(&mut self) -> u32 {
+    pub(crate) fn token(&mut self) -> u32 {
         self.next_token += 1;
         self.next_token
     }
 
     /// One request and nothing else; its outputs.
-    pub fn handle(&mut self, request: Request) -> Vec<Output> {
+    pub(crate) fn handle(&mut self, request: Request) -> Vec<Output> {
         let mut out = Vec::new();
         self.engine
             .handle(self.now, &mut self.journal, request, &mut out);
@@ -200,7 +201,7 @@ impl Harness {
     }
 
     /// Passes until nothing more can be done now; their outputs.
-    pub fn run(&mut self) -> Vec<Output> {
+    pub(crate) fn run(&mut self) -> Vec<Output> {
         let mut out = Vec::new();
         while self.engine.run(self.now, &mut self.journal, &mut out) {
             self.engine.assert_invariants();
@@ -209,12 +210,12 @@ impl Harness {
         out
     }
 
-    pub fn advance(&mut self, ms: u64) -> Vec<Output> {
+    pub(crate) fn advance(&mut self, ms: u64) -> Vec<Output> {
         self.now = self.now.after_ms(ms);
         self.run()
     }
 
-    pub fn connect(&mut self, conn: ConnId) {
+    pub(crate) fn connect(&mut self, conn: ConnId) {
         let limits = ConnLimits {
             outbound_bytes_max: 1 << 20,
             subscriptions_max: 100,
@@ -222,7 +223,7 @@ impl Harness {
         self.handle(Request::Connect { conn, limits });
     }
 
-    pub fn admin(&mut self, request: AdminRequest) -> AdminReply {
+    pub(crate) fn admin(&mut self, request: AdminRequest) -> AdminReply {
         let reply = ReplyTo {
             conn: CONN,
             token: self.token(),
@@ -239,19 +240,19 @@ impl Harness {
         found.expect("an admin request has an answer")
     }
 
-    pub fn create(&mut self, spec: QueueSpec) {
+    pub(crate) fn create(&mut self, spec: QueueSpec) {
         let reply = self.admin(AdminRequest::CreateQueue(Box::new(spec)));
         assert!(matches!(reply, AdminReply::Created(Ok(_))), "{reply:?}");
     }
 
-    pub fn create_plain(&mut self, name: &str) {
+    pub(crate) fn create_plain(&mut self, name: &str) {
         self.create(QueueSpec {
             name: name.to_owned(),
             ..QueueSpec::default()
         });
     }
 
-    pub fn publish(&mut self, messages: &[Msg]) -> Vec<PublishResult> {
+    pub(crate) fn publish(&mut self, messages: &[Msg]) -> Vec<PublishResult> {
         let reply = ReplyTo {
             conn: CONN,
             token: self.token(),
@@ -271,7 +272,7 @@ impl Harness {
         }
     }
 
-    pub fn publish_ids(&mut self, messages: &[Msg]) -> Vec<MessageId> {
+    pub(crate) fn publish_ids(&mut self, messages: &[Msg]) -> Vec<MessageId> {
         let stored = self
             .publish(messages)
             .into_iter()
@@ -282,11 +283,11 @@ impl Harness {
         stored.collect()
     }
 
-    pub fn subscribe(&mut self, conn: ConnId, queue: &str, credit: Option<u32>) -> SubId {
+    pub(crate) fn subscribe(&mut self, conn: ConnId, queue: &str, credit: Option<u32>) -> SubId {
         self.subscribe_as(conn, queue, credit, LeaseMode::Timed)
     }
 
-    pub fn subscribe_as(
+    pub(crate) fn subscribe_as(
         &mut self,
         conn: ConnId,
         queue: &str,
@@ -307,12 +308,16 @@ impl Harness {
         sub
     }
 
-    pub fn settle(&mut self, queue: &str, items: &[(MessageId, Settlement)]) -> Vec<SettleResult> {
+    pub(crate) fn settle(
+        &mut self,
+        queue: &str,
+        items: &[(MessageId, Settlement)],
+    ) -> Vec<SettleResult> {
         self.settle_output(queue, items).1
     }
 
     /// The position the answer waits for, and the results.
-    pub fn settle_output(
+    pub(crate) fn settle_output(
         &mut self,
         queue: &str,
         items: &[(MessageId, Settlement)],
@@ -346,18 +351,18 @@ impl Harness {
         }
     }
 
-    pub fn ack(&mut self, queue: &str, ids: &[MessageId]) {
+    pub(crate) fn ack(&mut self, queue: &str, ids: &[MessageId]) {
         let items: Vec<_> = ids.iter().map(|id| (*id, Settlement::Ack)).collect();
         let results = self.settle(queue, &items);
         assert!(results.iter().all(Result::is_ok), "{results:?}");
     }
 
     /// A new engine from the journal, as after a crash that lost nothing; `down_ms` later.
-    pub fn restart(&mut self, down_ms: u64) {
+    pub(crate) fn restart(&mut self, down_ms: u64) {
         self.restart_from(self.journal.records.clone(), down_ms);
     }
 
-    pub fn restart_from(&mut self, records: Vec<(Lsn, Vec<u8>)>, down_ms: u64) {
+    pub(crate) fn restart_from(&mut self, records: Vec<(Lsn, Vec<u8>)>, down_ms: u64) {
         self.now = self.now.after_ms(down_ms);
         self.engine = Engine::new(self.config.clone());
         for (at, record) in &records {
@@ -372,7 +377,7 @@ impl Harness {
 }
 
 /// Deliveries of some outputs, in order: subscription token and batch.
-pub fn deliveries(out: &[Output]) -> Vec<(u32, DeliveryBatch)> {
+pub(crate) fn deliveries(out: &[Output]) -> Vec<(u32, DeliveryBatch)> {
     let delivered = out.iter().filter_map(|output| match &output.event {
         Event::Delivery { token, batch } => Some((*token, batch.clone())),
         _ => None,
@@ -381,7 +386,7 @@ pub fn deliveries(out: &[Output]) -> Vec<(u32, DeliveryBatch)> {
 }
 
 /// Ids of delivered messages, in order.
-pub fn delivered_ids(out: &[Output]) -> Vec<MessageId> {
+pub(crate) fn delivered_ids(out: &[Output]) -> Vec<MessageId> {
     let batches = deliveries(out);
     batches
         .iter()

@@ -1,0 +1,23 @@
+//! What the engine promises, one file per subject: requests go in, whole lists of outputs come
+//! out and are compared. The engine's invariants are checked after every step.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    clippy::indexing_slicing,
+    reason = "a test stops at what it does not expect"
+)]
+
+#[path = "../harness/mod.rs"]
+mod harness;
+
+mod broker;
+mod deduplication;
+mod delays;
+mod durability;
+mod fairness;
+mod leases;
+mod ordering;
+mod retry;
