@@ -3,8 +3,8 @@
 //! The traits map one to one on system calls, so that the real implementation holds no logic:
 //! `read_at` = pread, `write_at` = pwrite, `sync_data` = fdatasync, `allocate` = fallocate,
 //! `set_len` = ftruncate, `sync_dir` = fsync of the directory, `lock` = flock, `free_bytes` =
-//! statvfs. [`io::Error`] is used as a value: its kind decides (`StorageFull` and `QuotaExceeded` are
-//! "disk full"; `Interrupted` is retried here).
+//! statvfs. [`io::Error`] is used as a value: its kind decides (`StorageFull` and `QuotaExceeded`
+//! are "disk full"; `Interrupted` is retried here).
 
 use std::fmt;
 use std::io;

@@ -18,7 +18,8 @@ impl fmt::Display for Poisoned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the log stopped after a failed disk call ({}); restart the shard once the disk is sound",
+            "the log stopped after a failed disk call ({}); restart the shard once the disk is \
+             sound",
             self.cause
         )
     }

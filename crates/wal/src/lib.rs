@@ -4,16 +4,17 @@
 //! space. Refuses to know: what a record means, time, threads, real files.
 //!
 //! ```text
-//!  append ──> open batch ──seal──> sealed batches ──take_flush──> FlushJob ── run (sync thread)
-//!    │             (chunks: the log's own buffers)                    │ pwrite, fdatasync,
-//!    └─ Lsn               └──────> write cache <── read               │ next segment, spares
-//!                                       │                             v
-//!                              evicted: read back            on_flushed ──> durable
+//!  append ──> open batch ──seal──> sealed batches ──take_flush──> FlushJob
+//!    │        (chunks: the log's own buffers)                         │ run (sync thread):
+//!    └─> Lsn                           │                              │ pwrite, fdatasync,
+//!                      read <── write cache                           │ next segment, spares
+//!                       └──evicted: read back, checked                v
+//!                                                     on_flushed ──> durable
 //! ```
 //!
 //! - [`Log::append`] copies a record into the open batch. Nothing waits.
-//! - [`Log::take_flush`] seals what is pending into a [`FlushJob`]; at most one is out. It is run on
-//!   the shard's sync thread, or inline by a simulator, while appends go on.
+//! - [`Log::take_flush`] seals what is pending into a [`FlushJob`]; at most one is out. It runs
+//!   on the shard's sync thread, or inline in a simulator, while appends go on.
 //! - [`Log::on_flushed`] moves [`Log::durable`]; effects up to there may be released.
 //! - [`Log::open`] recovers: it tells a torn tail (cut) from corruption (refused), replays every
 //!   record, and begins a new epoch.

@@ -54,6 +54,8 @@ struct Current<F> {
     base: u64,
     /// Position after the last batch written.
     end: u64,
+    /// Start of the log as that batch has it.
+    start: u64,
     slot: Slot<F>,
     dirty: bool,
 }
@@ -149,6 +151,7 @@ impl<D: Disk> Slots<D> {
             window,
             base: self.geometry.base(window.index),
             end: self.geometry.first_batch(window.index),
+            start,
             slot,
             dirty: false,
         });
@@ -170,14 +173,18 @@ impl<D: Disk> Slots<D> {
         } else {
             batch.end() - self.geometry.base(window.index)
         };
-        let previous_end = self.current.as_ref().map_or(0, |current| current.end);
+        // The start that is on disk already, not that of `batch`: the records because of which it
+        // is no longer needed may be in this very batch.
+        let marks = self
+            .current
+            .as_ref()
+            .map_or((0, 0), |current| (current.end, current.start));
         let slot = self.take_slot(window, file_bytes)?;
         let opened = Opened {
             window,
             slot: slot.clone(),
         };
-        self.begin(slot, window, (previous_end, batch.claims.start))
-            .map_err(NoSlot::Failed)?;
+        self.begin(slot, window, marks).map_err(NoSlot::Failed)?;
         Ok(opened)
     }
 
@@ -192,6 +199,7 @@ impl<D: Disk> Slots<D> {
             )
             .map_err(|e| DiskError::new(DiskCall::Write, &current.slot.name, e))?;
             current.end = batch.end();
+            current.start = batch.claims.start;
         }
         Ok(())
     }

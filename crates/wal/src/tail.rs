@@ -95,7 +95,7 @@ impl Tail {
                 retired: VecDeque::new(),
                 retired_max: chunks_max,
                 standby: None,
-                dedicated: false,
+                dedicated: true,
             },
         }
     }
@@ -252,7 +252,8 @@ struct ChunkPool {
     retired_max: usize,
     /// A chunk put aside while a record larger than a chunk has a buffer of its own.
     standby: Option<BytesMut>,
-    /// The buffer in use was made for one large record; its memory goes when the record does.
+    /// The buffer in use was made for one large record (or is the empty one at the start): it is
+    /// not kept for reuse.
     dedicated: bool,
 }
 
@@ -320,3 +321,84 @@ const fn length_of(record: &[u8]) -> u32 {
 }
 
 const _: () = assert!(crate::config::RECORD_BYTES_MAX < u32::MAX as usize / 2);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    const CHUNK_BYTES: usize = 16 << 10;
+
+    fn tail() -> Tail {
+        let geometry = Geometry::new(Config::small(1, 0).segment_bytes);
+        let place = Place::for_batch(geometry, SegmentIndex(1), 0);
+        let seed = (Seed::new(1, 1), 1);
+        Tail::new(geometry, seed, (CHUNK_BYTES, 3), Claims::default(), place)
+    }
+
+    /// Fills one chunk and returns its batches.
+    fn fill(tail: &mut Tail) -> VecDeque<SealedBatch> {
+        for _ in 0..4 {
+            tail.append(&[7; 4000]);
+            tail.seal();
+        }
+        tail.take_sealed()
+    }
+
+    #[test]
+    fn a_chunk_is_used_again_when_its_batches_are_gone() {
+        let mut tail = tail();
+        let first = fill(&mut tail);
+        let addresses: Vec<_> = first.iter().map(|batch| batch.bytes.as_ptr()).collect();
+        let second = fill(&mut tail);
+        assert_ne!(second[0].bytes.as_ptr(), addresses[0], "still held");
+        let held = first[2].bytes.slice(100..200);
+        drop(first);
+        assert_ne!(
+            fill(&mut tail)[0].bytes.as_ptr(),
+            addresses[0],
+            "a slice holds it"
+        );
+        assert_eq!(held, [7; 100][..]);
+        drop(held);
+        assert_eq!(fill(&mut tail)[0].bytes.as_ptr(), addresses[0]);
+    }
+
+    #[test]
+    fn a_large_record_leaves_the_chunk_for_the_small_ones() {
+        let mut tail = tail();
+        tail.append(&[1; 100]);
+        tail.seal();
+        let chunk = tail.take_sealed()[0].bytes.as_ptr();
+        tail.append(&vec![2; 3 * CHUNK_BYTES]);
+        tail.append(&[3; 5000]);
+        tail.seal();
+        let batches = tail.take_sealed();
+        assert_eq!(batches.len(), 2);
+        assert_eq!(batches[1].bytes.as_ptr() as usize, chunk as usize + 4096);
+        assert_eq!(tail.chunks.retired.len(), 0);
+        assert!(!tail.chunks.dedicated);
+    }
+
+    #[test]
+    fn batches_fill_segments_to_the_last_block_and_never_beyond() {
+        let mut tail = tail();
+        let mut previous: Option<SealedBatch> = None;
+        for len in (0..2000).map(|number| number * 7919 % 40_000) {
+            tail.append(&vec![4; len]);
+            if len % 3 == 0 {
+                tail.seal();
+            }
+            for batch in tail.take_sealed() {
+                let base = batch.segment.index.0 << 16;
+                assert!(batch.position >= base + BLOCK_BYTES);
+                assert!(batch.end() <= base + (1 << 16));
+                assert_eq!(batch.position % BLOCK_BYTES, 0);
+                if let Some(previous) = previous.filter(|other| other.segment == batch.segment) {
+                    assert_eq!(previous.end(), batch.position);
+                }
+                previous = Some(batch);
+            }
+        }
+    }
+}

@@ -175,8 +175,8 @@ impl<D: Disk> Log<D> {
 
     /// Adds a record and returns its position. Memory only; never waits.
     ///
-    /// The record is durable once [`Self::durable`] has reached what [`Self::end`] is right after this
-    /// call. Empty records are allowed. The caller bounds what is pending
+    /// The record is durable once [`Self::durable`] has reached what [`Self::end`] is right after
+    /// this call. Empty records are allowed. The caller bounds what is pending
     /// ([`Self::pending_bytes`]).
     ///
     /// Cost: one copy of the record, and its checksum when the batch is sealed.
@@ -210,8 +210,8 @@ impl<D: Disk> Log<D> {
 
     /// Everything below this position is also known to be durable by what the disk itself says,
     /// so that damage there is seen as corruption and positions there never change. Follows
-    /// [`Self::durable`] by one commit, or by an idle marker. (Whoever later refers to positions from
-    /// outside the log, as a snapshot does, may only refer to positions below this.)
+    /// [`Self::durable`] by one commit, or by an idle marker. (Whoever later refers to positions
+    /// from outside the log, as a snapshot does, may only refer to positions below this.)
     #[must_use]
     pub const fn proven(&self) -> Lsn {
         Lsn(self.marks.proven)

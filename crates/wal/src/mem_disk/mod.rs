@@ -23,8 +23,8 @@ use state::State;
 
 /// A handle on a disk in memory; clones share the disk.
 ///
-/// After [`Self::crash`], [`Self::kill`] or [`Self::restart`] the file operations of older handles and
-/// their files fail; take the handle that the call returns. The control methods work on any.
+/// After [`Self::crash`], [`Self::kill`] or [`Self::restart`] the file operations of older handles
+/// and their files fail; take the handle that the call returns. The control methods work on any.
 #[derive(Clone)]
 pub struct MemDisk {
     state: Arc<Mutex<State>>,
@@ -280,3 +280,6 @@ impl DiskFile for MemFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,6 +36,37 @@ fn truncated_segments_are_freed_once_that_is_durable() {
 }
 
 #[test]
+fn nothing_is_given_up_before_the_records_that_justify_it() {
+    let mut seen = [0, 0];
+    for seed in 0..20 {
+        for operations in 0..12 {
+            let disk = MemDisk::new(seed);
+            let (mut log, _) = open(&disk, &tiny()).unwrap();
+            // Two full segments, so that the next batch begins a third.
+            let written: Vec<Lsn> = (0..6)
+                .map(|number| commit(&mut log, &record(number, 30)))
+                .collect();
+            log.append(b"the first three are done").unwrap();
+            log.truncate_before(written[3]);
+            let job = log.take_flush().unwrap();
+            disk.crash_after(operations);
+            log.on_flushed(job.run()).ok();
+            drop(log);
+            let disk = disk.restart();
+            let (_, replayed) = open(&disk, &tiny()).unwrap();
+            let first = crate::support::number_of(&replayed[0].1);
+            let is_known = replayed.len() == 7 - first;
+            assert!(
+                is_known || first == 0,
+                "seed {seed}, {operations}: from {first}"
+            );
+            seen[usize::from(first > 0)] += 1;
+        }
+    }
+    assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
+}
+
+#[test]
 fn a_busy_log_uses_its_files_again() {
     let disk = MemDisk::new(2);
     let (mut log, _) = open(&disk, &config()).unwrap();
