@@ -167,6 +167,12 @@ impl Server {
     }
 }
 
+/// Returns once the broker is to stop; at once when that was said before.
+pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
+    // An error means that the server is gone, which is the same.
+    drop(stop.wait_for(|stop| *stop).await);
+}
+
 async fn bind(
     door: &'static str,
     closed: bool,

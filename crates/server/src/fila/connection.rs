@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use super::{input::Input, listener::Door};
-use crate::shard::Mailbox;
+use crate::{server::is_set, shard::Mailbox};
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
 /// does not throw that answer away.
@@ -43,6 +43,8 @@ pub(super) struct Connection {
     requests: Vec<Request>,
     /// Whole frames may be in `input` for which the session had no room.
     undecoded: bool,
+    /// The session knows that the process is about to end.
+    stopping: bool,
 }
 
 /// The shard has heard of the connection and not yet that it is gone. Tells it when the task
@@ -101,6 +103,7 @@ impl Connection {
             events: Vec::new(),
             requests: Vec::new(),
             undecoded: false,
+            stopping: false,
         }
     }
 
@@ -146,13 +149,13 @@ impl Connection {
     ) -> io::Result<Wake> {
         let readable = self.session.wants_read();
         let writable = !self.session.output().is_empty();
-        let stopping = *shutdown.borrow();
+        let told = self.stopping;
         tokio::select! {
             ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
             () = timer => Ok(Wake::Timer),
-            _ = shutdown.changed(), if !stopping => Ok(Wake::Shutdown),
+            () = is_set(shutdown), if !told => Ok(Wake::Shutdown),
         }
     }
 
@@ -162,7 +165,10 @@ impl Connection {
             Wake::Socket => return self.on_socket().await,
             Wake::Mail => self.on_mail(now),
             Wake::Timer => return self.on_timer(now),
-            Wake::Shutdown => self.session.begin_shutdown(now),
+            Wake::Shutdown => {
+                self.stopping = true;
+                self.session.begin_shutdown(now);
+            }
         }
         Ok(())
     }
@@ -208,28 +214,37 @@ impl Connection {
     }
 
     /// Does all that needs no waiting: requests to the shard, output to the socket, and frames that
-    /// were read before there was room for them. Ends because each turn decodes a frame.
+    /// were read before there was room for them. Each may make work for the others (what was
+    /// written is reported to the shard, what was refused is answered), so it ends when none does.
     fn settle(&mut self) -> io::Result<()> {
         loop {
-            self.send_requests();
-            self.write()?;
-            if !self.undecoded || !self.session.wants_read() {
+            let sent = self.send_requests();
+            let wrote = self.write()?;
+            let decodes = self.undecoded && self.session.wants_read();
+            if decodes {
+                self.decode();
+            }
+            if !sent && !wrote && !decodes {
                 return Ok(());
             }
-            self.decode();
         }
     }
 
-    /// Sends what the session wants sent, in one piece; refusals become answers.
-    fn send_requests(&mut self) {
+    /// Sends what the session wants sent, in one piece; refusals become answers. True when there
+    /// was anything.
+    fn send_requests(&mut self) -> bool {
         while let Some(request) = self.session.next_request() {
             self.note(&request);
             self.requests.push(request);
+        }
+        if self.requests.is_empty() {
+            return false;
         }
         self.door.shard.try_send(&mut self.requests);
         for request in self.requests.drain(..) {
             self.session.on_refused(request);
         }
+        true
     }
 
     /// Keeps account of whether the shard knows the connection; it must hear of the mailbox before
@@ -252,20 +267,22 @@ impl Connection {
         }
     }
 
-    /// Writes until all is written or the socket takes no more.
-    fn write(&mut self) -> io::Result<()> {
+    /// Writes until all is written or the socket takes no more. True when anything was written.
+    fn write(&mut self) -> io::Result<bool> {
+        let mut wrote = false;
         loop {
             let output = self.session.output();
             if output.is_empty() {
-                return Ok(());
+                return Ok(wrote);
             }
             match self.stream.try_write(output) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {
                     output.advance(count);
                     self.session.on_written(count);
+                    wrote = true;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(wrote),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

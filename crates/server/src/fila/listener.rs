@@ -11,7 +11,7 @@ use tokio::{
 };
 
 use super::connection::Connection;
-use crate::{clock::Clock, shard::Shard, tally::Tally};
+use crate::{clock::Clock, server::is_set, shard::Shard, tally::Tally};
 
 /// What all connections of the door share.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Listening {
 
     /// Accepts until `shutdown`, then gives the connections until `grace` has passed to finish.
     pub(crate) async fn run(mut self, mut shutdown: watch::Receiver<bool>, grace: Duration) {
-        while !*shutdown.borrow() {
+        loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, peer)) => self.on_accepted(stream, peer, &shutdown),
@@ -57,7 +57,7 @@ impl Listening {
                     }
                 },
                 Some(ended) = self.tasks.join_next() => on_ended(ended),
-                _ = shutdown.changed() => {}
+                () = is_set(&mut shutdown) => break,
             }
         }
         drop(self.listener);

@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use super::{Door, api};
+use crate::server::is_set;
 
 /// Time for a request's head to arrive, also between requests of a kept connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -47,7 +48,7 @@ impl Listening {
 
     /// Accepts until `shutdown`, then gives requests under way until `grace` has passed.
     pub(crate) async fn run(mut self, mut shutdown: watch::Receiver<bool>, grace: Duration) {
-        while !*shutdown.borrow() {
+        loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, _)) => self.on_accepted(stream, &shutdown),
@@ -57,7 +58,7 @@ impl Listening {
                     }
                 },
                 Some(_) = self.tasks.join_next() => {}
-                _ = shutdown.changed() => {}
+                () = is_set(&mut shutdown) => break,
             }
         }
         drop(self.listener);
@@ -89,7 +90,7 @@ async fn serve(stream: TcpStream, router: Router, mut shutdown: watch::Receiver<
     let mut served = std::pin::pin!(served);
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
-        _ = shutdown.changed() => {
+        () = is_set(&mut shutdown) => {
             served.as_mut().graceful_shutdown();
             served.await
         }

@@ -15,6 +15,8 @@ mod inbox;
 mod mailbox;
 mod outboxes;
 mod sync;
+#[cfg(test)]
+mod tests;
 
 use std::{
     io,

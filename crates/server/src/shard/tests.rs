@@ -1,0 +1,187 @@
+//! The shard's threads over a disk in memory that can fail.
+
+use std::{io, sync::Arc, thread::JoinHandle};
+
+use tanda_engine::{
+    AdminReply, AdminRequest, ConnId, ConnLimits, Event, Millis, PublishBatch, PublishItem,
+    PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, Span,
+};
+use tanda_node::{Node, NodeConfig};
+use tanda_wal::{
+    DiskCall,
+    mem_disk::{Fault, MemDisk},
+};
+
+use super::{InboxLimits, Mailbox, Question, ShardInbox, Snapshot, driver::Driver, sync::Flusher};
+use crate::clock::Clock;
+
+const CONN: ConnId = ConnId(1);
+
+/// A shard over a memory disk, and one connection to it.
+struct Bench {
+    disk: Arc<MemDisk>,
+    inbox: Arc<ShardInbox<MemDisk>>,
+    mailbox: Arc<Mailbox>,
+    runtime: tokio::runtime::Runtime,
+    threads: [JoinHandle<()>; 2],
+}
+
+impl Bench {
+    fn start() -> Self {
+        let disk = Arc::new(MemDisk::new(1));
+        let mut config = NodeConfig::new(1);
+        config.log = tanda_wal::Config::small(1, 0);
+        let node = Node::open(Arc::clone(&disk), config, Millis(1)).unwrap();
+        let clock = Clock::start(node.clock_floor());
+        let inbox = Arc::new(ShardInbox::new(InboxLimits {
+            requests_max: 1000,
+            bytes_max: 1 << 20,
+        }));
+        let (flusher, sync) = Flusher::spawn(Arc::clone(&inbox)).unwrap();
+        let driver = Driver::new(node, clock, Arc::clone(&inbox), flusher, 1 << 20);
+        let shard = std::thread::spawn(move || driver.run());
+        let mailbox = Arc::new(Mailbox::default());
+        inbox.open(CONN, Arc::clone(&mailbox));
+        let bench = Self {
+            disk,
+            inbox,
+            mailbox,
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap(),
+            threads: [shard, sync],
+        };
+        bench.send(Request::Connect {
+            conn: CONN,
+            limits: ConnLimits {
+                outbound_bytes_max: 1 << 20,
+                subscriptions_max: 1,
+            },
+        });
+        bench
+    }
+
+    fn send(&self, request: Request) {
+        let mut requests = vec![request];
+        self.inbox.try_send(&mut requests);
+        assert!(requests.is_empty(), "refused");
+    }
+
+    /// The next event; there is only ever one under way.
+    fn event(&self) -> Event {
+        let mut events = Vec::new();
+        while events.is_empty() {
+            self.runtime.block_on(self.mailbox.arrived());
+            self.mailbox.take(&mut events);
+        }
+        assert_eq!(events.len(), 1, "{events:?}");
+        events.remove(0)
+    }
+
+    fn create(&self, name: &str) -> Event {
+        let spec = QueueSpec {
+            name: name.to_owned(),
+            ..QueueSpec::default()
+        };
+        self.send(Request::Admin {
+            reply: reply(1),
+            request: AdminRequest::CreateQueue(Box::new(spec)),
+        });
+        self.event()
+    }
+
+    fn publish(&self, queue: &str) -> Event {
+        let name = Span {
+            start: 0,
+            len: u32::try_from(queue.len()).unwrap(),
+        };
+        let mut data = queue.as_bytes().to_vec();
+        data.extend([0; 6]);
+        let item = PublishItem {
+            target: PublishTarget::Name(name),
+            content: Span {
+                start: name.len,
+                len: 6,
+            },
+            fairness_key: Span::default(),
+            weight: 1,
+            delay_ms: 0,
+            idempotency_key: None,
+            priority: 0,
+            transient: false,
+        };
+        self.send(Request::Publish {
+            reply: reply(2),
+            batch: PublishBatch {
+                data: data.into(),
+                items: vec![item],
+                ..PublishBatch::default()
+            },
+        });
+        self.event()
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let (reply, answer) = tokio::sync::oneshot::channel();
+        self.inbox.ask(Question { reply });
+        self.runtime.block_on(answer).unwrap()
+    }
+
+    fn stop(self) {
+        self.inbox.stop();
+        for thread in self.threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+const fn reply(token: u32) -> ReplyTo {
+    ReplyTo { conn: CONN, token }
+}
+
+#[test]
+fn a_publish_is_answered_when_it_is_durable() {
+    let bench = Bench::start();
+    let created = bench.create("q");
+    let Event::Admin { reply, .. } = &created else {
+        panic!("{created:?}")
+    };
+    assert!(matches!(**reply, AdminReply::Created(Ok(_))), "{created:?}");
+    let syncs = bench.disk.calls(DiskCall::Sync);
+    let published = bench.publish("q");
+    let Event::Published { results, .. } = &published else {
+        panic!("{published:?}")
+    };
+    assert!(
+        matches!(results[..], [PublishResult::Stored(_)]),
+        "{published:?}"
+    );
+    assert!(
+        bench.disk.calls(DiskCall::Sync) > syncs,
+        "answered before a sync"
+    );
+    assert!(bench.snapshot().failed.is_none());
+    bench.stop();
+}
+
+#[test]
+fn a_failed_sync_confirms_nothing_more_and_the_shard_stays_up_for_diagnosis() {
+    let bench = Bench::start();
+    bench.create("q");
+    bench
+        .disk
+        .inject(DiskCall::Sync, 1, Fault::Fail(io::ErrorKind::Other));
+    let lost = bench.publish("q");
+    assert!(
+        matches!(lost, Event::StorageFailed { token: 2 }),
+        "{lost:?}"
+    );
+    let after = bench.publish("q");
+    assert!(
+        matches!(after, Event::StorageFailed { token: 2 }),
+        "{after:?}"
+    );
+    let cause = bench.snapshot().failed.unwrap();
+    assert!(cause.contains("sync"), "{cause}");
+    bench.stop();
+}

@@ -1,0 +1,179 @@
+//! Configuration: which source wins, what is reported, and that its page is true.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of a test function"
+)]
+
+use tanda_server::config::{self, Mistakes, OPTIONS, Source, Sources};
+
+fn sources(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Sources {
+    let owned = |pairs: &[(&str, &str)]| {
+        let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(pair).collect()
+    };
+    Sources {
+        file: Some(("tanda.toml".to_owned(), file.to_owned())),
+        env: owned(env),
+        flags: owned(flags),
+    }
+}
+
+fn mistakes(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Vec<String> {
+    let Mistakes(found) = config::load(&sources(file, env, flags)).unwrap_err();
+    found.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn every_default_is_valid_and_within_its_bounds() {
+    let loaded = config::load(&Sources::default()).unwrap();
+    assert_eq!(loaded.origins.len(), OPTIONS.len());
+    assert!(
+        loaded
+            .origins
+            .iter()
+            .all(|(_, _, source)| *source == Source::Default)
+    );
+    assert_eq!(loaded.config.fila.to_string(), "127.0.0.1:5555");
+    assert_eq!(loaded.config.http.to_string(), "127.0.0.1:15672");
+}
+
+#[test]
+fn keys_flags_and_variables_are_distinct() {
+    let distinct = |names: Vec<String>| {
+        let set: std::collections::BTreeSet<&String> = names.iter().collect();
+        set.len() == names.len()
+    };
+    assert!(distinct(OPTIONS.iter().map(|spec| spec.flag()).collect()));
+    assert!(distinct(OPTIONS.iter().map(|spec| spec.env()).collect()));
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_default() {
+    let file = "fila = \"127.0.0.1:1\"\nhttp = \"127.0.0.1:2\"\nno_http = false\n\
+                [limits]\nconnections_max = 3\n";
+    let env = [
+        ("TANDA_HTTP", "127.0.0.1:4"),
+        ("TANDA_LIMITS_CONNECTIONS_MAX", "5"),
+    ];
+    let flags = [("limits.connections_max", "6")];
+    let loaded = config::load(&sources(file, &env, &flags)).unwrap();
+    assert_eq!(loaded.config.fila.port(), 1);
+    assert_eq!(loaded.config.http.port(), 4);
+    assert_eq!(loaded.config.limits_connections_max, 6);
+    let source = |key| {
+        let found = loaded.origins.iter().find(|(k, ..)| *k == key);
+        found.map(|(.., source)| source.to_string()).unwrap()
+    };
+    assert_eq!(source("fila"), "tanda.toml");
+    assert_eq!(source("http"), "TANDA_HTTP");
+    assert_eq!(source("limits.connections_max"), "--limits-connections-max");
+    assert_eq!(source("log.level"), "default");
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_with_where_they_are() {
+    let file = "data_dri = \"x\"\n[limits]\nmax_frame = \"1MB\"\nconnections_max = 0\n";
+    let found = mistakes(file, &[("TANDA_LOG_LEVEL", "loud")], &[("fila", "nowhere")]);
+    let expect = [
+        "tanda.toml: unknown option `data_dri`; did you mean `data_dir`?",
+        "--fila: fila = \"nowhere\": expected an IP address and a port, \
+         like \"127.0.0.1:5555\" or \"[::1]:5555\"",
+        "TANDA_LOG_LEVEL: log.level = \"loud\": expected error, warn, info, debug or trace",
+        "tanda.toml: limits.connections_max = \"0\": allowed is 1 to 1000000",
+        "tanda.toml: limits.max_frame = \"1MB\": expected a number with a unit \
+         (B, KiB, MiB, GiB, TiB), like \"64MiB\"",
+    ];
+    assert_eq!(found, expect);
+}
+
+#[test]
+fn a_number_without_a_unit_is_refused_where_a_unit_is_needed() {
+    let found = mistakes(
+        "[limits]\nmax_frame = 1048576\nframe_timeout = 60\n",
+        &[],
+        &[],
+    );
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found.iter().all(|mistake| mistake.contains("with a unit")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused() {
+    let found = mistakes(
+        "no_http = \"maybe\"\nhttp_hosts = [1]\ndata_dir = true\n",
+        &[],
+        &[],
+    );
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn a_file_that_is_no_toml_is_named_with_the_line() {
+    let found = mistakes("fila = \n", &[], &[]);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("tanda.toml: "), "{found:?}");
+    assert!(found[0].contains("line 1"), "{found:?}");
+}
+
+#[test]
+fn an_unknown_variable_is_a_warning_because_orchestrators_add_their_own() {
+    let env = [
+        ("TANDA_DATA_DRI", "x"),
+        ("TANDA_SERVICE_HOST", "10.0.0.1"),
+        ("PATH", "/bin"),
+    ];
+    let loaded = config::load(&sources("", &env, &[])).unwrap();
+    assert_eq!(loaded.warnings.len(), 2, "{:?}", loaded.warnings);
+    assert!(loaded.warnings[0].contains("did you mean TANDA_DATA_DIR?"));
+}
+
+#[test]
+fn an_address_that_others_can_reach_must_be_allowed_aloud() {
+    let flags = [("fila", "0.0.0.0:5555")];
+    let found = mistakes("", &[], &flags);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].contains("--allow-unauthenticated"), "{found:?}");
+    let allowed = [flags[0], ("allow_unauthenticated", "true")];
+    assert!(config::load(&sources("", &[], &allowed)).is_ok());
+    let closed = [flags[0], ("no_fila", "true")];
+    assert!(config::load(&sources("", &[], &closed)).is_ok());
+}
+
+#[test]
+fn contradictions_are_refused() {
+    assert_eq!(
+        mistakes("no_fila = true\nno_http = true\n", &[], &[]).len(),
+        1
+    );
+    assert_eq!(
+        mistakes("fila = \"127.0.0.1:9\"\nhttp = \"127.0.0.1:9\"\n", &[], &[]).len(),
+        1
+    );
+    let sizes = "[limits]\nmax_body = \"1MiB\"\nmax_frame = \"2MiB\"\nmax_message = \"2MiB\"\n";
+    assert_eq!(mistakes(sizes, &[], &[]).len(), 2);
+}
+
+#[test]
+fn the_page_lists_every_option_as_it_is_declared() {
+    const BEGIN: &str = "<!-- options: begin -->\n";
+    const END: &str = "<!-- options: end -->";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (table, after) = rest.split_once(END).unwrap();
+    if table != config::markdown() {
+        if std::env::var_os("TANDA_WRITE_DOCS").is_some() {
+            let fresh = format!("{before}{BEGIN}{}{END}{after}", config::markdown());
+            std::fs::write(path, fresh).unwrap();
+            return;
+        }
+        panic!(
+            "docs/configuration.md does not match the declared options; run \
+             `TANDA_WRITE_DOCS=1 cargo test -p tanda-server --test configuration`"
+        );
+    }
+}
