@@ -224,9 +224,9 @@ fn sort_leftovers<D: Disk>(
     old: &mut OldLog<D::File>,
 ) -> Result<Vec<Slot<D::File>>, OpenError> {
     let geometry = Geometry::new(config.segment_bytes);
-    if !old.passed_over.is_empty() {
-        // They were passed over by the newest segment's header, which may be in the page cache
-        // only. Writing it again as it is makes sure of it.
+    if !old.passed_over.is_empty() || !old.given_up.is_empty() {
+        // It is the newest segment's header that leaves them out, and it may be in the page cache
+        // only, after a sync that failed. Writing it again as it is makes sure of it.
         let slot = &old.newest.slot;
         write_all_at(&*slot.file, 0, &old.newest.header.encode())
             .map_err(|e| DiskError::new(DiskCall::Write, &slot.name, e))?;

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{Config, DiskCall, FlushJob, Log, Lsn};
 
-use crate::support::{Draw, Records, commit, config, number_of, open, record, tiny};
+use crate::support::{Draw, Records, config, number_of, open, record, tiny};
 
 #[test]
 fn what_was_durable_survives_any_crash() {
@@ -273,55 +273,4 @@ impl Run {
         };
         self.disk.set_capacity(None);
     }
-}
-
-#[test]
-fn a_crash_at_any_step_of_recovery_loses_nothing() {
-    for seed in 0..40 {
-        for operations in 0.. {
-            let (disk, confirmed) = with_torn_tail(seed);
-            disk.crash_after(operations);
-            let opened = open(&disk, &tiny());
-            let was_down = disk.is_down();
-            let seen = opened.map(|(_, replayed)| replayed.len()).unwrap_or(0);
-            let disk = disk.restart();
-            let (_, replayed) = open(&disk, &tiny()).unwrap();
-            let count = replayed.len();
-            assert!(
-                count >= confirmed && count >= seen,
-                "seed {seed}, crash after {operations}: {count} of {confirmed}, {seen} seen before"
-            );
-            for (number, (_, bytes)) in replayed.iter().enumerate() {
-                assert_eq!(*bytes, record(number, 900));
-            }
-            if !was_down {
-                break;
-            }
-        }
-    }
-}
-
-/// A disk after a crash in the middle of writing, and how many records were durable.
-fn with_torn_tail(seed: u64) -> (MemDisk, usize) {
-    let disk = MemDisk::new(seed);
-    let (mut log, _) = open(&disk, &tiny()).unwrap();
-    let mut draw = Draw::new(seed);
-    let confirmed = 4 + draw.size(8);
-    for number in 0..confirmed {
-        commit(&mut log, &record(number, 900));
-    }
-    for number in 0..=draw.size(12) {
-        log.append(&record(confirmed + number, 900)).unwrap();
-    }
-    let job = log.take_flush().unwrap();
-    disk.crash_after(draw.below(4));
-    // Whether it fails or not, the log is gone.
-    log.on_flushed(job.run()).ok();
-    drop(log);
-    let disk = if draw.below(4) == 0 && !disk.is_down() {
-        disk.kill()
-    } else {
-        disk.restart()
-    };
-    (disk, confirmed)
 }

@@ -13,6 +13,8 @@ mod golden;
 #[cfg(test)]
 mod reclaim;
 #[cfg(test)]
+mod recovery_crash;
+#[cfg(test)]
 mod space;
 #[cfg(test)]
 mod support;
