@@ -27,6 +27,9 @@ pub(crate) struct Load {
     pub(crate) outstanding: u64,
 }
 
+/// Fewer say nothing about a rate, however short the time.
+const FLUSHES_MIN: u32 = 8;
+
 /// What the bare log did.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Throughput {
@@ -81,13 +84,16 @@ impl BareLog {
         let record = vec![7; load.record_bytes];
         let start = Instant::now();
         let (mut appended, mut durable, mut in_flight) = (0, 0, None);
+        let mut flushes = 0;
         let mut begun: Option<(Instant, u64, Option<Duration>)> = None;
         loop {
             let now = Instant::now();
             if begun.is_none() && now - start >= warm_up {
                 begun = Some((now, durable, Process::own().cpu()));
+                flushes = 0;
             }
-            if now - start >= warm_up + time && in_flight.is_none() {
+            let is_over = now - start >= warm_up + time && flushes >= FLUSHES_MIN;
+            if is_over && in_flight.is_none() {
                 break;
             }
             while appended - durable < load.outstanding {
@@ -104,6 +110,7 @@ impl BareLog {
             let outcome = syncer.receive()?;
             self.on_flushed(outcome)?;
             durable = in_flight.take().unwrap_or(durable);
+            flushes += 1;
         }
         syncer.stop();
         let (at, before, cpu) = begun.unwrap_or((start, 0, None));
