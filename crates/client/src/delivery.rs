@@ -16,8 +16,8 @@ use crate::error::RequestError;
 use crate::message_id::MessageId;
 use crate::subscription::Source;
 
-/// A leased message. It is this consumer's until [`lease_expires_at_ms`](Self::lease_expires_at_ms);
-/// settle it before, or extend the lease.
+/// A leased message. It is this consumer's until its lease ends
+/// ([`lease_expires_at_ms`](Self::lease_expires_at_ms)): settle it before, or extend the lease.
 ///
 /// Its texts and payload are slices of what was read from the connection, without a copy. Keeping a
 /// delivery, or a payload taken from it, keeps up to 128 KiB of its neighbours in memory: copy what

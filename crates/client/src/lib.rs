@@ -38,12 +38,13 @@
 //! # When something fails
 //! Every request fails with a [`RequestError`], which tells whether trying again may help
 //! ([`retryable`](RequestError::retryable)) and whether the request may have taken effect although
-//! it failed ([`outcome_unknown`](RequestError::outcome_unknown)). When the server is overloaded the
-//! client itself tries again, within the bounds of [`OverloadRetry`]. When the connection is lost it
-//! opens another and all subscriptions on it, as [`ReconnectPolicy`] says; requests whose answer was
-//! due fail with an unknown outcome, except those that only read, which are made again. A producer
-//! can have messages with an idempotency key sent again too
-//! ([`resend_after_loss`](Producer::resend_after_loss)).
+//! it failed ([`outcome_unknown`](RequestError::outcome_unknown)).
+//!
+//! When the server is overloaded the client itself tries again, within the bounds of
+//! [`OverloadRetry`]. When the connection is lost it opens another and all subscriptions on it, as
+//! [`ReconnectPolicy`] says. Requests whose answer was due fail with an unknown outcome, except
+//! those that only read, which are made again. A producer can have messages with an idempotency key
+//! sent again too ([`resend_after_loss`](Producer::resend_after_loss)).
 //!
 //! # Bounds
 //! At most 64 Ki requests or 64 MiB of them are under way; further ones wait. A subscription has at

@@ -20,7 +20,8 @@ pub enum Ordering {
     WholeQueue,
     /// Messages with equal values of the key form a group; a message without a value is refused.
     ByKey(PropertyKey),
-    /// As [`ByKey`](Self::ByKey), but a message without a value belongs to no group and never waits.
+    /// As [`ByKey`](Self::ByKey), but a message without a value belongs to no group, and never
+    /// waits.
     ByKeyIfPresent(PropertyKey),
 }
 

@@ -444,3 +444,6 @@ fn decode_rejection(body: &[u8]) -> Result<Rejection, DecodeError> {
             .collect(),
     })
 }
+
+#[cfg(test)]
+mod tests;

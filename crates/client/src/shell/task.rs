@@ -175,6 +175,8 @@ impl<D: Dial> Task<D> {
                 link.shutdown().await;
                 break;
             };
+            // The peer sees the end now, not when the next connection stands.
+            drop(link);
             let loss = self.driver.on_lost(&loss);
             let next = self.reconnect(loss).await;
             let Some(next) = next else {

@@ -15,8 +15,11 @@ use tokio::sync::mpsc;
 
 use crate::{Client, ClientBuilder, Dial};
 
+mod admin;
 mod consume;
+mod overload;
 mod produce;
+mod reconnect;
 
 /// Bytes each direction of the pipe holds.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -56,6 +59,14 @@ impl Network {
             stream: ours,
             input: BytesMut::new(),
         }
+    }
+}
+
+impl Network {
+    /// Lets the next connection of the client fail.
+    fn refuse(&self) {
+        let error = io::Error::from(io::ErrorKind::ConnectionRefused);
+        self.streams.send(Err(error)).unwrap();
     }
 }
 
