@@ -144,8 +144,11 @@ pub struct DeliveryItem {
     pub fairness_key: Span,
     /// The message's weight.
     pub weight: u32,
-    /// 1 on the first delivery.
+    /// Failed deliveries and this one: 1 on the first delivery.
     pub attempts: u32,
+    /// Deliveries, this one included; above 1 it was out before, whether that failed or not.
+    /// Starts again at a redrive; a fast queue forgets it at a restart.
+    pub deliveries: u32,
     /// Times it was redriven.
     pub redrives: u32,
 }

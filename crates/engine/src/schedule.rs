@@ -196,6 +196,7 @@ fn add_item(queue: &Queue, slot: Slot, batch: &mut DeliveryBatch) -> DeliveryIte
         },
         weight: entry.weight,
         attempts: entry.failures.saturating_add(1),
+        deliveries: entry.deliveries,
         redrives: u32::from(entry.redrives),
     };
     if entry.flags.has(Flags::TRANSIENT) {

@@ -20,20 +20,28 @@ use tanda_engine::{
 pub(crate) struct MemJournal {
     pub(crate) records: Vec<(Lsn, Vec<u8>)>,
     pub(crate) end: Lsn,
+    segment_shift: u32,
 }
 
-impl Default for MemJournal {
-    fn default() -> Self {
+impl MemJournal {
+    pub(crate) fn new(segment_shift: u32) -> Self {
         Self {
             records: Vec::new(),
             end: Lsn(64),
+            segment_shift,
         }
     }
 }
 
 impl Journal for MemJournal {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        let at = Lsn(self.end.0 + 4);
+        let mut at = Lsn(self.end.0 + 4);
+        let segment = |at: u64| at >> self.segment_shift;
+        let last = at.0 + record.len().saturating_sub(1) as u64;
+        if segment(at.0) != segment(last) {
+            // A record lies in one segment, as in the real log.
+            at = Lsn(((segment(at.0) + 1) << self.segment_shift) + 4);
+        }
         self.records.push((at, record.to_vec()));
         self.end = Lsn(at.0 + record.len() as u64);
         at
@@ -172,7 +180,7 @@ impl Harness {
     pub(crate) fn with_config(config: EngineConfig) -> Self {
         let mut harness = Self {
             engine: Engine::new(config.clone()),
-            journal: MemJournal::default(),
+            journal: MemJournal::new(config.segment_shift),
             now: Millis(1_000_000),
             config,
             out: Vec::new(),

@@ -42,6 +42,14 @@ pub(crate) fn job(name: &str) -> Msg {
     Msg::to("jobs").payload(name)
 }
 
+/// One that is lost at a restart.
+pub(crate) fn transient(name: &str) -> Msg {
+    Msg {
+        transient: true,
+        ..job(name)
+    }
+}
+
 /// Several of them.
 pub(crate) fn jobs<const N: usize>(names: [&str; N]) -> Vec<Msg> {
     names.iter().map(|name| job(name)).collect()
@@ -336,6 +344,41 @@ impl Broker {
         let batches = self.batches();
         let items = batches.iter().flat_map(|batch| &batch.items);
         items.map(|item| self.names[&item.id].clone()).collect()
+    }
+
+    /// Takes back what was delivered to a subscription since the last look and never left.
+    pub(crate) fn undelivered(&mut self, sub: SubId) {
+        let out = core::mem::take(&mut self.out);
+        for output in out {
+            match &output.event {
+                Event::Delivery { token, batch }
+                    if (output.conn, *token) == (sub.conn, sub.token) =>
+                {
+                    let (now, h) = (self.h.now, &mut self.h);
+                    let conn = output.conn;
+                    h.engine.undelivered(now, &mut h.journal, conn, batch);
+                    h.engine.assert_invariants();
+                }
+                _ => self.out.push(output),
+            }
+        }
+    }
+
+    /// Lets the log go as far as the engine does not need it; what was let go is gone.
+    pub(crate) fn release_log(&mut self) -> Lsn {
+        let oldest = self.oldest();
+        let (now, h) = (self.h.now, &mut self.h);
+        let floor = h.engine.release_log(now, &mut h.journal, oldest);
+        h.engine.assert_invariants();
+        h.journal.records.retain(|(at, _)| *at >= floor);
+        floor
+    }
+
+    /// The start of the oldest segment the journal still has.
+    pub(crate) fn oldest(&self) -> Lsn {
+        let shift = self.h.config.segment_shift;
+        let first = self.h.journal.records.first();
+        first.map_or(Lsn::ZERO, |(at, _)| Lsn(at.0 >> shift << shift))
     }
 
     /// The deliveries since the last look; what else was said is forgotten.

@@ -14,10 +14,19 @@
 mod harness;
 
 mod broker;
+mod consumers;
+mod dead_letters;
 mod deduplication;
 mod delays;
 mod durability;
 mod fairness;
 mod leases;
+mod log_release;
 mod ordering;
 mod retry;
+mod room_for_doors;
+mod several_queues;
+mod slices;
+mod statistics;
+mod storage_full;
+mod undelivered;

@@ -1,0 +1,43 @@
+//! A full disk: what grows is refused, what shrinks goes on.
+
+use tanda_engine::{AdminReply, AdminRequest, CreateQueueError, Settlement};
+
+use crate::broker::{Broker, NACK, OK, job, jobs, queue};
+
+#[test]
+fn publishes_and_new_queues_are_refused_and_consuming_goes_on() {
+    let mut b = Broker::with(queue("jobs"));
+    b.worker("w", "jobs", Some(3));
+    b.send(&[job("a").idempotency("1"), job("b"), job("c"), job("d")]);
+    b.got();
+    b.h.engine.set_storage_full(true);
+    assert_eq!(
+        b.publish(&[job("e"), job("f").idempotency("1")]),
+        ["Storage", "Storage"]
+    );
+    let reply = b.admin(AdminRequest::CreateQueue(Box::new(queue("other"))));
+    assert_eq!(reply, AdminReply::Created(Err(CreateQueueError::Storage)));
+    let by_ms = 60_000;
+    let told = b.settle(
+        "jobs",
+        &[
+            ("a", Settlement::Ack),
+            ("b", NACK),
+            ("c", Settlement::Extend { by_ms }),
+        ],
+    );
+    assert_eq!(told, [OK, OK, Ok(b.now().after_ms(by_ms))]);
+    b.worker("v", "jobs", None);
+    assert_eq!(b.got(), ["v: d"]);
+    b.advance(1_000);
+    assert_eq!(b.got(), ["v: b#2"]);
+    let name = "jobs".to_owned();
+    let reply = b.admin(AdminRequest::PurgeQueue { name });
+    assert_eq!(reply, AdminReply::Purged(Ok(0)));
+    b.h.engine.set_storage_full(false);
+    b.send(&jobs(["g"]));
+    let name = "jobs".to_owned();
+    b.h.engine.set_storage_full(true);
+    let reply = b.admin(AdminRequest::DeleteQueue { name });
+    assert_eq!(reply, AdminReply::Deleted(Ok(())));
+}
