@@ -273,8 +273,14 @@ impl Broker {
 
     /// The answer to an earlier request.
     pub(crate) fn answer(&mut self, asked: u32) -> AdminReply {
-        let mine = |output: &Output| matches!(&output.event, Event::Admin { token, .. } if *token == asked);
-        let at = self.out.iter().position(mine).expect("an answer");
+        let answers = |event: &Event| {
+            let Event::Admin { token, .. } = event else {
+                return false;
+            };
+            *token == asked
+        };
+        let at = self.out.iter().position(|o| answers(&o.event));
+        let at = at.expect("an answer");
         let output = self.out.remove(at);
         self.after = output.after;
         match output.event {
