@@ -40,6 +40,7 @@ mod request;
 mod schedule;
 mod segments;
 mod settle;
+mod start;
 mod stats;
 mod subscribe;
 mod timers;

@@ -10,26 +10,23 @@ use std::sync::Arc;
 use ahash::RandomState;
 use hashbrown::HashMap;
 
-use crate::engine::{Cx, Engine};
+use crate::engine::Engine;
 use crate::moves::Move;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::entries::{Flags, Slot};
-use crate::queue::leases::{Lease, NEVER};
+use crate::queue::leases::NEVER;
 use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
-use crate::{
-    DeliveryDurability, Journal, Lsn, MessageId, Millis, Output, QueueConfig, QueueId, QueueSpec,
-    Rebalancing, ReplayError,
-};
+use crate::{Lsn, MessageId, Millis, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError};
 
 /// What replay remembers until the end of recovery.
 #[derive(Debug)]
 pub(crate) struct Recovery {
-    queues: BTreeMap<QueueIndex, QueueRecovery>,
+    pub(crate) queues: BTreeMap<QueueIndex, QueueRecovery>,
     /// Messages with a deduplication key that left, in log order.
-    left: Vec<(Millis, QueueId, MessageId)>,
+    pub(crate) left: Vec<(Millis, QueueId, MessageId)>,
     hasher: RandomState,
 }
 
@@ -45,12 +42,12 @@ enum LeaseChange {
 
 /// Of one queue.
 #[derive(Debug)]
-struct QueueRecovery {
-    by_position: HashMap<u64, Slot, RandomState>,
-    due: HashMap<Slot, Millis, RandomState>,
-    leases: HashMap<Slot, Millis, RandomState>,
+pub(crate) struct QueueRecovery {
+    pub(crate) by_position: HashMap<u64, Slot, RandomState>,
+    pub(crate) due: HashMap<Slot, Millis, RandomState>,
+    pub(crate) leases: HashMap<Slot, Millis, RandomState>,
     /// Its own record was read.
-    named: bool,
+    pub(crate) named: bool,
 }
 
 impl Recovery {
@@ -379,78 +376,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// Ends recovery: arms timers and makes the engine ready for requests.
-    ///
-    /// # Errors
-    /// `ReplayError` when the log holds messages of a queue it does not describe.
-    pub fn start(&mut self, now: Millis, journal: &mut dyn Journal) -> Result<(), ReplayError> {
-        let Some(mut recovery) = self.recovery.take() else {
-            return Err(ReplayError {
-                problem: "recovery has ended".to_owned(),
-            });
-        };
-        let unnamed = recovery.queues.iter().find(|(_, kept)| !kept.named);
-        if let Some((index, _)) = unnamed {
-            let queue = self.queues.at(*index);
-            let (id, messages) = (queue.identity.id, queue.entries.len());
-            let problem =
-                format!("the log has {messages} messages of queue {id} but not the queue");
-            return Err(ReplayError { problem });
-        }
-        self.ids.start_after(self.newest_time);
-        for (time, queue, message) in recovery.left.drain(..) {
-            if let Some(index) = self.queues.index_of(queue) {
-                let owner = self.dedup_owner(index);
-                self.queues.at_mut(owner).dedup.on_left(message, time);
-            }
-        }
-        for (index, kept) in recovery.queues {
-            self.start_queue(now, index, kept);
-        }
-        let end = journal.end();
-        self.queues.last_lsn = end;
-        let cx = &mut Cx {
-            now,
-            journal,
-            out: &mut Vec::<Output>::new(),
-        };
-        self.run_timers(cx);
-        Ok(())
-    }
-
-    /// Leader state of one queue, from its messages in position order.
-    fn start_queue(&mut self, now: Millis, index: QueueIndex, mut kept: QueueRecovery) {
-        let queue = self.queues.at_mut(index);
-        kept.by_position = HashMap::with_hasher(self.hasher.clone());
-        let fast = queue.config.durability == DeliveryDurability::Fast;
-        for slot in queue.slots_in_order() {
-            let dead_letter = queue.is_dead_letter();
-            let group = if dead_letter {
-                None
-            } else {
-                queue.group_of.remove(&slot)
-            };
-            let due = kept.due.get(&slot).copied().filter(|due| *due > now);
-            let recorded = kept.leases.get(&slot).copied().filter(|end| *end != NEVER);
-            let leased = recorded.map(|end| (end.max(now.after_ms(queue.config.lease_ms)), false));
-            let grace = (fast && due.is_none())
-                .then(|| (now.after_ms(queue.config.reclaim_grace_ms), true));
-            match leased.or(grace) {
-                Some((expires_at, reclaim)) => {
-                    let lease = Lease {
-                        slot,
-                        consumer: 0,
-                        expires_at,
-                        reclaim,
-                    };
-                    queue.admit_leased(slot, group, lease);
-                }
-                None => queue.admit(slot, group, due),
-            }
-        }
-        self.touch(index);
     }
 }
 

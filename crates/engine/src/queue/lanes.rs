@@ -10,42 +10,34 @@ use std::collections::BTreeMap;
 use hashbrown::HashTable;
 
 use super::entries::{Entries, NIL, Slot};
+use super::rings::Ring;
 
 /// One fairness key at one priority.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    head: Slot,
-    tail: Slot,
+    pub(super) head: Slot,
+    pub(super) tail: Slot,
     tail_position: u64,
     /// What is left of its turn.
     pub(crate) deficit: i64,
     /// That of the newest message enqueued under the key.
     pub(crate) weight: u32,
     /// Ready messages, `returned` included.
-    ready: u32,
-    prev: u32,
-    next: u32,
+    pub(super) ready: u32,
+    pub(super) prev: u32,
+    pub(super) next: u32,
     /// Messages that came back to an old position.
     #[expect(
         clippy::box_collection,
         reason = "rarely there, and a lane is to stay small"
     )]
-    returned: Option<Box<BTreeMap<u64, Slot>>>,
+    pub(super) returned: Option<Box<BTreeMap<u64, Slot>>>,
     pub(crate) key: Box<str>,
     /// Pending messages: ready, delayed, behind.
     pub(crate) pending: u32,
     /// Messages that belong to this lane, wherever they are.
-    held: u32,
-    priority: u8,
-}
-
-/// The lanes of one priority that have ready messages.
-#[derive(Debug)]
-struct Ring {
-    priority: u8,
-    /// Whose turn it is; `NIL` = empty.
-    current: u32,
-    lanes: u32,
+    pub(super) held: u32,
+    pub(super) priority: u8,
 }
 
 /// All lanes of a queue.
@@ -56,11 +48,11 @@ pub(crate) struct Lanes {
     table: HashTable<u32>,
     hasher: ahash::RandomState,
     /// Highest priority first.
-    rings: Vec<Ring>,
-    ready: u64,
+    pub(super) rings: Vec<Ring>,
+    pub(super) ready: u64,
     quantum: i64,
     /// Lanes with pending messages.
-    active: u64,
+    pub(super) active: u64,
 }
 
 impl Lanes {
@@ -108,7 +100,7 @@ impl Lanes {
         clippy::indexing_slicing,
         reason = "lane numbers come from hold and stay valid"
     )]
-    fn at_mut(&mut self, lane: u32) -> &mut Lane {
+    pub(super) fn at_mut(&mut self, lane: u32) -> &mut Lane {
         &mut self.lanes[lane as usize]
     }
 
@@ -355,65 +347,6 @@ impl Lanes {
         None
     }
 
-    /// A new lane goes to the end of the round: it waits for one turn of each other at most.
-    fn join_ring(&mut self, lane: u32) {
-        let priority = self.at(lane).priority;
-        let index = match self
-            .rings
-            .binary_search_by(|ring| priority.cmp(&ring.priority))
-        {
-            Ok(index) => index,
-            Err(index) => {
-                self.rings.insert(
-                    index,
-                    Ring {
-                        priority,
-                        current: NIL,
-                        lanes: 0,
-                    },
-                );
-                index
-            }
-        };
-        let Some(ring) = self.rings.get_mut(index) else {
-            return;
-        };
-        ring.lanes += 1;
-        let current = ring.current;
-        if current == NIL {
-            ring.current = lane;
-            let it = self.at_mut(lane);
-            (it.prev, it.next) = (lane, lane);
-            return;
-        }
-        let last = self.at(current).prev;
-        let it = self.at_mut(lane);
-        (it.prev, it.next) = (last, current);
-        self.at_mut(last).next = lane;
-        self.at_mut(current).prev = lane;
-    }
-
-    fn leave_ring(&mut self, ring: usize, lane: u32) {
-        let it = self.at_mut(lane);
-        it.deficit = 0;
-        let (prev, next) = (it.prev, it.next);
-        (it.prev, it.next) = (NIL, NIL);
-        (it.head, it.tail) = (NIL, NIL);
-        let Some(ring) = self.rings.get_mut(ring) else {
-            return;
-        };
-        ring.lanes -= 1;
-        if ring.lanes == 0 {
-            ring.current = NIL;
-            return;
-        }
-        if ring.current == lane {
-            ring.current = next;
-        }
-        self.at_mut(prev).next = next;
-        self.at_mut(next).prev = prev;
-    }
-
     /// Messages of the slot's lane that go before it, counted up to `most`.
     pub(crate) fn ahead(&self, entries: &Entries, slot: Slot, most: u64) -> u64 {
         let entry = entries.at(slot);
@@ -431,54 +364,5 @@ impl Lanes {
             walk = entries.at(walk).next;
         }
         (ahead + back).min(most)
-    }
-
-    /// Panics when rings and lanes contradict each other.
-    pub(crate) fn assert_invariants(&self, entries: &Entries) {
-        let mut ready = 0;
-        for ring in &self.rings {
-            let mut lane = ring.current;
-            for _ in 0..ring.lanes {
-                let it = self.at(lane);
-                assert!(
-                    it.ready > 0,
-                    "lane {lane} ({}) is on the ring without messages",
-                    it.key
-                );
-                assert!(
-                    it.held >= it.pending && it.pending >= it.ready,
-                    "lane {lane} counts"
-                );
-                assert_eq!(self.at(it.next).prev, lane, "ring links of lane {lane}");
-                self.assert_lane(entries, lane);
-                ready += u64::from(it.ready);
-                lane = it.next;
-            }
-            assert_eq!(
-                lane, ring.current,
-                "ring of priority {} is not closed",
-                ring.priority
-            );
-        }
-        assert_eq!(ready, self.ready, "ready messages");
-        let active = self.iter().filter(|lane| lane.pending > 0).count() as u64;
-        assert_eq!(active, self.active, "active lanes");
-    }
-
-    fn assert_lane(&self, entries: &Entries, lane: u32) {
-        let it = self.at(lane);
-        let mut count = it.returned.as_ref().map_or(0, |set| set.len());
-        let (mut walk, mut last) = (it.head, None);
-        while walk != NIL {
-            let position = entries.at(walk).position;
-            assert!(
-                last.is_none_or(|last| last < position),
-                "lane {lane} is out of order"
-            );
-            last = Some(position);
-            count += 1;
-            walk = entries.at(walk).next;
-        }
-        assert_eq!(count, it.ready as usize, "ready messages of lane {lane}");
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod entries;
 pub(crate) mod groups;
 pub(crate) mod lanes;
 pub(crate) mod leases;
+mod rings;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;

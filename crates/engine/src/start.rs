@@ -1,0 +1,83 @@
+//! The end of recovery: the leader state from the replicated state.
+
+use hashbrown::HashMap;
+
+use crate::engine::{Cx, Engine};
+use crate::queue::leases::{Lease, NEVER};
+use crate::queues::QueueIndex;
+use crate::replay::QueueRecovery;
+use crate::{DeliveryDurability, Journal, Millis, Output, ReplayError};
+
+impl Engine {
+    /// Ends recovery: arms timers and makes the engine ready for requests.
+    ///
+    /// # Errors
+    /// `ReplayError` when the log holds messages of a queue it does not describe.
+    pub fn start(&mut self, now: Millis, journal: &mut dyn Journal) -> Result<(), ReplayError> {
+        let Some(mut recovery) = self.recovery.take() else {
+            return Err(ReplayError {
+                problem: "recovery has ended".to_owned(),
+            });
+        };
+        let unnamed = recovery.queues.iter().find(|(_, kept)| !kept.named);
+        if let Some((index, _)) = unnamed {
+            let queue = self.queues.at(*index);
+            let (id, messages) = (queue.identity.id, queue.entries.len());
+            let problem =
+                format!("the log has {messages} messages of queue {id} but not the queue");
+            return Err(ReplayError { problem });
+        }
+        self.ids.start_after(self.newest_time);
+        for (time, queue, message) in recovery.left.drain(..) {
+            if let Some(index) = self.queues.index_of(queue) {
+                let owner = self.dedup_owner(index);
+                self.queues.at_mut(owner).dedup.on_left(message, time);
+            }
+        }
+        for (index, kept) in recovery.queues {
+            self.start_queue(now, index, kept);
+        }
+        let end = journal.end();
+        self.queues.last_lsn = end;
+        let cx = &mut Cx {
+            now,
+            journal,
+            out: &mut Vec::<Output>::new(),
+        };
+        self.run_timers(cx);
+        Ok(())
+    }
+
+    /// Leader state of one queue, from its messages in position order.
+    fn start_queue(&mut self, now: Millis, index: QueueIndex, mut kept: QueueRecovery) {
+        let queue = self.queues.at_mut(index);
+        kept.by_position = HashMap::with_hasher(self.hasher.clone());
+        let fast = queue.config.durability == DeliveryDurability::Fast;
+        for slot in queue.slots_in_order() {
+            let dead_letter = queue.is_dead_letter();
+            let group = if dead_letter {
+                None
+            } else {
+                queue.group_of.remove(&slot)
+            };
+            let due = kept.due.get(&slot).copied().filter(|due| *due > now);
+            let recorded = kept.leases.get(&slot).copied().filter(|end| *end != NEVER);
+            let leased = recorded.map(|end| (end.max(now.after_ms(queue.config.lease_ms)), false));
+            let grace = (fast && due.is_none())
+                .then(|| (now.after_ms(queue.config.reclaim_grace_ms), true));
+            match leased.or(grace) {
+                Some((expires_at, reclaim)) => {
+                    let lease = Lease {
+                        slot,
+                        consumer: 0,
+                        expires_at,
+                        reclaim,
+                    };
+                    queue.admit_leased(slot, group, lease);
+                }
+                None => queue.admit(slot, group, due),
+            }
+        }
+        self.touch(index);
+    }
+}
