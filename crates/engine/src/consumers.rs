@@ -43,6 +43,7 @@ pub(crate) struct Consumers {
     slots: Vec<Option<Consumer>>,
     free: Vec<u32>,
     by_number: HashMap<u64, u32, RandomState>,
+    by_sub: HashMap<SubId, u32, RandomState>,
     next_number: u64,
 }
 
@@ -53,6 +54,7 @@ impl Consumers {
             slots: Vec::new(),
             free: Vec::new(),
             by_number: HashMap::with_hasher(hasher.clone()),
+            by_sub: HashMap::with_hasher(hasher.clone()),
             next_number: 1,
         }
     }
@@ -95,11 +97,7 @@ impl Consumers {
     }
 
     pub(crate) fn find(&self, sub: SubId) -> Option<u32> {
-        let of_conn = &self.conn(sub.conn)?.consumers;
-        of_conn
-            .iter()
-            .copied()
-            .find(|index| self.at(*index).is_some_and(|it| it.sub == sub))
+        self.by_sub.get(&sub).copied()
     }
 
     pub(crate) fn by_number(&mut self, number: u64) -> Option<&mut Consumer> {
@@ -136,6 +134,7 @@ impl Consumers {
             index
         };
         self.by_number.insert(number, index);
+        self.by_sub.insert(sub, index);
         if let Some(conn) = self.conns.get_mut(&sub.conn) {
             conn.consumers.push(index);
         }
@@ -145,6 +144,7 @@ impl Consumers {
     pub(crate) fn remove(&mut self, consumer: u32) -> Option<Consumer> {
         let it = self.slots.get_mut(consumer as usize)?.take()?;
         self.by_number.remove(&it.number);
+        self.by_sub.remove(&it.sub);
         self.free.push(consumer);
         if let Some(conn) = self.conns.get_mut(&it.sub.conn) {
             conn.consumers.retain(|index| *index != consumer);

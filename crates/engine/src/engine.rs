@@ -7,11 +7,11 @@ use ahash::RandomState;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
 use crate::message_ids::MessageIds;
-use crate::on_publish::StoreScratch;
 use crate::queue::Queue;
 use crate::queues::{QueueIndex, Queues};
 use crate::schedule::PassScratch;
 use crate::segments::SegmentRefs;
+use crate::store::StoreScratch;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
 };

@@ -1,7 +1,7 @@
 //! Why a queue, or one of its messages, is not being delivered now.
 
 use crate::engine::{Cx, Engine};
-use crate::jobs::{Job, Work};
+use crate::jobs::{Among, Job, Work};
 use crate::queue::Queue;
 use crate::queue::entries::{Place, Slot};
 use crate::queue::leases::NEVER;
@@ -26,7 +26,11 @@ impl Engine {
         let leased = message.and_then(|id| queue.leases.find(id));
         if let (Some(id), None) = (message, leased) {
             // Messages are looked up by id only while they are leased: the others are searched.
-            let work = Work::Find { id, next: 0 };
+            let work = Work::Find {
+                id,
+                next: 0,
+                among: Among::Messages,
+            };
             self.jobs.push_back(Job {
                 reply,
                 queue: queue.identity.id,
@@ -34,16 +38,16 @@ impl Engine {
             });
             return;
         }
-        let message = message.map(|id| (id, leased.map(|lease| lease.slot)));
-        let explanation = self.explanation(index, message);
+        let place = leased.map(|lease| place_of(queue, lease.slot));
+        let explanation = self.explanation(index, place);
         self.answer(cx, reply, AdminReply::Explained(Ok(explanation)));
     }
 
-    /// The explanation of a queue, and of a message that was looked for and maybe found.
+    /// The explanation of a queue, and of a message that was looked for.
     pub(crate) fn explanation(
         &self,
         index: QueueIndex,
-        message: Option<(MessageId, Option<Slot>)>,
+        message: Option<MessagePlace>,
     ) -> QueueExplanation {
         let queue = self.queues.at(index);
         let (mut ready, mut without_credit, mut full) = (0, 0, 0);
@@ -71,31 +75,13 @@ impl Engine {
             next_due_at: queue.delayed.first().map(|(due, _)| *due),
             next_lease_end_at: queue.leases.next_end(),
             groups_held: queue.groups.held(),
-            message: message.map(|(id, slot)| match slot {
-                Some(slot) => place_of(queue, slot),
-                None => self.elsewhere(index, id),
-            }),
+            message,
         }
-    }
-
-    /// A message that is not in this queue may be leased from its dead-letter queue.
-    fn elsewhere(&self, index: QueueIndex, id: MessageId) -> MessagePlace {
-        let dead_letters = self
-            .dead_letters_of(index)
-            .map(|index| self.queues.at(index));
-        let found = dead_letters.filter(|queue| {
-            let slots = queue.entries.live_slots(0, queue.entries.slots());
-            slots
-                .into_iter()
-                .any(|slot| queue.entries.at(slot).id == id)
-        });
-        found.map_or(MessagePlace::Unknown, |queue| MessagePlace::DeadLettered {
-            queue: queue.identity.name.to_string(),
-        })
     }
 }
 
-fn place_of(queue: &Queue, slot: Slot) -> MessagePlace {
+/// Where a message of the queue is.
+pub(crate) fn place_of(queue: &Queue, slot: Slot) -> MessagePlace {
     let entry = queue.entries.at(slot);
     match entry.place {
         Place::Ready => MessagePlace::Ready {

@@ -1,12 +1,13 @@
 //! Long work in slices: redrive, purge, looking for one message, taking deleted queues apart.
 
 use crate::engine::{Cx, Engine};
+use crate::explain::place_of;
 use crate::moves::Move;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
-use crate::{AdminReply, Event, MessageId, Millis, QueueId, Redriven, ReplyTo};
+use crate::{AdminReply, Event, MessageId, MessagePlace, Millis, QueueId, Redriven, ReplyTo};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
@@ -35,7 +36,18 @@ pub(crate) enum Work {
     Find {
         id: MessageId,
         next: Slot,
+        /// Where it is looked for: in the queue, then among its dead letters.
+        among: Among,
     },
+}
+
+/// Where a message is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Among {
+    /// In the queue that was asked about.
+    Messages,
+    /// In its dead-letter queue.
+    DeadLetters,
 }
 
 /// Messages handled in one slice.
@@ -60,7 +72,7 @@ impl Engine {
                 self.redrive_slice(cx, index, *limit, left, done)
             }
             Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
-            Work::Find { id, next } => self.find_slice(index, *id, next),
+            Work::Find { id, next, among } => self.find_slice(index, *id, next, among),
         };
         match done {
             Some(reply) => {
@@ -156,17 +168,35 @@ impl Engine {
         finished.then_some(AdminReply::Purged(Ok(*done)))
     }
 
-    fn find_slice(&self, index: QueueIndex, id: MessageId, next: &mut Slot) -> Option<AdminReply> {
-        let queue = self.queues.at(index);
-        let mut slots = queue.entries.live_slots(*next, SLICE_SLOTS);
-        let found = slots.find(|slot| queue.entries.at(*slot).id == id);
+    fn find_slice(
+        &self,
+        index: QueueIndex,
+        id: MessageId,
+        next: &mut Slot,
+        among: &mut Among,
+    ) -> Option<AdminReply> {
+        let dead_letters = self.dead_letters_of(index);
+        let searched = match (*among, dead_letters) {
+            (Among::DeadLetters, Some(dead_letters)) => self.queues.at(dead_letters),
+            (Among::Messages | Among::DeadLetters, _) => self.queues.at(index),
+        };
+        let mut slots = searched.entries.live_slots(*next, SLICE_SLOTS);
+        let found = slots.find(|slot| searched.entries.at(*slot).id == id);
         *next = next.saturating_add(SLICE_SLOTS);
-        if found.is_none() && *next < queue.entries.slots() {
-            return None;
-        }
-        Some(AdminReply::Explained(Ok(
-            self.explanation(index, Some((id, found)))
-        )))
+        let place = match (found, *among) {
+            (Some(slot), Among::Messages) => place_of(searched, slot),
+            (Some(_), Among::DeadLetters) => MessagePlace::DeadLettered {
+                queue: searched.identity.name.to_string(),
+            },
+            (None, _) if *next < searched.entries.slots() => return None,
+            (None, Among::Messages) if dead_letters.is_some() => {
+                (*next, *among) = (0, Among::DeadLetters);
+                return None;
+            }
+            (None, Among::Messages | Among::DeadLetters) => MessagePlace::Unknown,
+        };
+        let explanation = self.explanation(index, Some(place));
+        Some(AdminReply::Explained(Ok(explanation)))
     }
 
     /// Gives back what deleted queues hold, a slice at a time.

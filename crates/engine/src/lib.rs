@@ -42,6 +42,7 @@ mod segments;
 mod settle;
 mod start;
 mod stats;
+mod store;
 mod subscribe;
 mod timers;
 mod validate;

@@ -138,8 +138,19 @@ impl Groups {
             let key = it.key;
             self.by_key.remove(&key);
             self.free.push(group);
+            self.give_back();
         }
         next
+    }
+
+    /// A queue without messages keeps no memory for the groups it had.
+    fn give_back(&mut self) {
+        const KEPT: usize = 1024;
+        if self.by_key.is_empty() && self.groups.len() > KEPT {
+            self.groups = Vec::new();
+            self.free = Vec::new();
+            self.by_key.shrink_to(KEPT);
+        }
     }
 
     /// Takes the first waiting message out of a group, leaving the head where it is.

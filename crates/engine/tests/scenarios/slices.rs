@@ -1,7 +1,8 @@
 //! Long work goes in slices, on the messages present at the request, while the rest goes on.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Event, Ordering, Output, QueueSpec, Redriven, ReplyTo, Request,
+    AdminReply, AdminRequest, Event, MessagePlace, Ordering, Output, QueueSpec, Redriven, ReplyTo,
+    Request,
 };
 
 use crate::broker::{Broker, CLIENT, NACK, job, queue};
@@ -196,4 +197,54 @@ fn work_on_a_queue_that_is_deleted_is_answered() {
     assert_eq!(b.answer(redrive), AdminReply::Redriven(Ok(none)));
     let gone = Err(tanda_engine::QueueNotFound);
     assert_eq!(b.answer(find), AdminReply::Explained(gone));
+}
+
+#[test]
+fn one_message_is_looked_for_in_slices_also_among_the_dead() {
+    let mut b = Broker::with(QueueSpec {
+        max_attempts: 1,
+        ..queue("jobs")
+    });
+    let w = b.worker("w", "jobs", None);
+    b.send(&many("dead", 20_000));
+    let names: Vec<String> = (0..20_000).map(|n| format!("dead{n}")).collect();
+    let nacks: Vec<_> = names.iter().map(|n| (n.as_str(), NACK)).collect();
+    b.settle("jobs", &nacks);
+    b.unsubscribe(w);
+    b.got();
+    b.send(&many("old", 20_000));
+    let place = |b: &mut Broker, message| {
+        let token = b.ask(AdminRequest::Explain {
+            name: "jobs".to_owned(),
+            message: Some(message),
+        });
+        let mut passes = 1;
+        while b.pass() {
+            passes += 1;
+        }
+        match b.answer(token) {
+            AdminReply::Explained(Ok(explained)) => (passes, explained.message.unwrap()),
+            other => panic!("not {other:?}"),
+        }
+    };
+    let dead = MessagePlace::DeadLettered {
+        queue: "jobs.dlq".to_owned(),
+    };
+    let last_dead = b.id("dead19999");
+    assert_eq!(place(&mut b, last_dead), (4, dead));
+    let nobody = tanda_engine::MessageId(7);
+    assert_eq!(place(&mut b, nobody), (4, MessagePlace::Unknown));
+    let last = b.id("old19999");
+    let (passes, found) = place(&mut b, last);
+    assert_eq!(passes, 2);
+    assert!(
+        matches!(
+            found,
+            MessagePlace::Ready {
+                ahead_in_key: 6_666,
+                ..
+            }
+        ),
+        "{found:?}"
+    );
 }

@@ -1,0 +1,125 @@
+//! The record that stores messages: put together message by message, then appended.
+
+use crate::engine::{Cx, Engine};
+use crate::queue::entries::{NIL, Slot};
+use crate::queues::QueueIndex;
+use crate::record::finish_stored;
+use crate::{Lsn, MessageId, Overflow};
+
+/// The `Stored` record under construction: messages of one queue, one after the other.
+#[derive(Debug)]
+pub(crate) struct StoreScratch {
+    pub(crate) queue: QueueIndex,
+    pub(crate) record: Vec<u8>,
+    pub(crate) first_position: u64,
+    pub(crate) first_id: MessageId,
+    pub(crate) count: u32,
+    /// Messages and the offsets of their contents: positions in the log are known at the end.
+    pub(crate) contents: Vec<(Slot, StoredAt)>,
+    /// Deduplication keys of messages in this record.
+    pub(crate) keys: Vec<(u128, MessageId, StoredAt)>,
+}
+
+/// Where a content will lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StoredAt {
+    /// At this offset of the record under construction.
+    Here(usize),
+    /// In an earlier record.
+    Log(Lsn),
+}
+
+impl StoredAt {
+    const fn resolve(self, record: Lsn) -> Lsn {
+        match self {
+            Self::Here(offset) => Lsn(record.0 + offset as u64),
+            Self::Log(at) => at,
+        }
+    }
+}
+
+impl Default for StoreScratch {
+    fn default() -> Self {
+        Self {
+            queue: NIL,
+            record: Vec::new(),
+            first_position: 0,
+            first_id: MessageId::NIL,
+            count: 0,
+            contents: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
+}
+
+/// A record is closed when it has grown to this, so that one batch is not one huge record.
+pub(crate) const RECORD_BYTES: usize = 1 << 20;
+
+impl Engine {
+    /// Appends the record under construction and tells its messages where their contents lie;
+    /// returns where the last one's does.
+    pub(crate) fn finish_store(&mut self, cx: &mut Cx<'_>) -> Option<Lsn> {
+        let store = &mut self.store;
+        let index = store.queue;
+        store.queue = NIL;
+        if store.count == 0 {
+            return None;
+        }
+        finish_stored(
+            &mut store.record,
+            store.first_position,
+            store.first_id,
+            store.count,
+        );
+        let record = cx.journal.append(&store.record);
+        let queue = self.queues.at_mut(index);
+        queue.last_lsn = cx.journal.end();
+        queue.stored_lsn = queue.last_lsn;
+        let mut last = None;
+        for (slot, at) in store.contents.drain(..) {
+            let at = at.resolve(record);
+            last = Some(at);
+            queue.entries.at_mut(slot).at = at;
+            self.segments.add(at);
+        }
+        for (key, id, at) in store.keys.drain(..) {
+            let at = at.resolve(record);
+            queue.dedup.insert(key, id, at);
+            self.segments.add(at);
+        }
+        store.count = 0;
+        if store.record.capacity() > 4 * RECORD_BYTES {
+            store.record = Vec::new();
+        }
+        self.drop_overflow(cx, index);
+        self.touch(index);
+        last
+    }
+
+    /// Drops the oldest ready messages of a queue over its maximum length.
+    pub(crate) fn drop_overflow(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let queue = self.queues.at_mut(index);
+        let Some(max) = queue.config.max_length else {
+            return;
+        };
+        if max.overflow != Overflow::DropHead {
+            return;
+        }
+        let mut dropped = Vec::new();
+        loop {
+            let queue = self.queues.at_mut(index);
+            while queue.depth() > max.messages + dropped.len() as u64 {
+                let slot = queue.take_oldest_ready(u64::MAX);
+                let slot = slot.or_else(|| queue.lanes.take_before(&queue.entries, u64::MAX));
+                let Some(slot) = slot else { break };
+                dropped.push(slot);
+            }
+            if dropped.is_empty() {
+                return;
+            }
+            // In an ordered queue the next of a group is ready only once the one before it left.
+            self.remove_all(cx, index, &dropped);
+            dropped.clear();
+        }
+    }
+}
