@@ -11,9 +11,9 @@ use tanda_wire::fila::Headers;
 use tanda_wire::fila::delivery::{DeliveryMessage, DeliveryMeta};
 use tanda_wire::fila::field::Field;
 
-use crate::consumer::{Extension, Settlement};
 use crate::error::RequestError;
 use crate::message_id::MessageId;
+use crate::settle::{Extension, Settlement};
 use crate::subscription::Source;
 
 /// A leased message. It is this consumer's until its lease ends

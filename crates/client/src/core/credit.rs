@@ -125,6 +125,8 @@ impl CreditWindow {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use super::*;
 
     #[test]
@@ -199,5 +201,75 @@ mod tests {
         );
         assert!(window.release(1));
         assert_eq!(window.take_grant(), Some(1));
+    }
+
+    /// A server that spends credit, a reader that keeps the first messages for itself, and workers
+    /// that settle the others in any order: all messages come, and never more than the prefetch
+    /// are unsettled. What is kept leaves less to settle than a batch.
+    #[test]
+    fn no_interleaving_stalls_or_passes_the_prefetch() {
+        for prefetch in [1, 2, 3, 10, 64] {
+            deliver_all(prefetch, 5_000);
+        }
+    }
+
+    fn deliver_all(prefetch: u32, messages: u64) {
+        let window = &CreditWindow::new(prefetch);
+        let kept = u64::from(prefetch / 2 + 1).min(u64::from(prefetch) - 1);
+        let released = &AtomicU64::new(0);
+        let (tell, told) = mpsc::channel();
+        let (deliver, delivered) = mpsc::channel();
+        std::thread::scope(move |scope| {
+            let reader_tell = tell.clone();
+            scope.spawn(move || {
+                let workers: Vec<mpsc::Sender<()>> = (0..3)
+                    .map(|_| {
+                        let (work, todo) = mpsc::channel();
+                        let tell = tell.clone();
+                        scope.spawn(move || {
+                            while todo.recv().is_ok() {
+                                released.fetch_add(1, Ordering::SeqCst);
+                                // The server is gone once all messages are delivered.
+                                if window.release(1) && tell.send(()).is_err() {
+                                    return;
+                                }
+                            }
+                        });
+                        work
+                    })
+                    .collect();
+                for (taken, worker) in (0..messages).zip((0..3).cycle()) {
+                    if delivered.try_recv().is_err() {
+                        if window.wait(taken) {
+                            reader_tell.send(()).unwrap();
+                        }
+                        delivered.recv().unwrap();
+                    }
+                    if taken >= kept {
+                        workers[worker].send(()).unwrap();
+                    }
+                }
+            });
+            let mut credit = window.prefetch();
+            let mut sent = 0;
+            while sent < messages {
+                while credit > 0 && sent < messages {
+                    sent += 1;
+                    credit -= 1;
+                    let unsettled = sent - released.load(Ordering::SeqCst);
+                    assert!(
+                        unsettled <= u64::from(prefetch),
+                        "{unsettled} of {prefetch}"
+                    );
+                    deliver.send(()).unwrap();
+                }
+                if sent < messages {
+                    let patience = std::time::Duration::from_secs(10);
+                    told.recv_timeout(patience)
+                        .expect("nobody asks for credit: it stalls");
+                    credit += window.take_grant().unwrap_or(0);
+                }
+            }
+        });
     }
 }

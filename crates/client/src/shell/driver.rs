@@ -20,7 +20,7 @@ use crate::error::{Rejection, RequestError, SubscriptionError};
 use crate::policy::OverloadRetry;
 
 /// While so much output is not sent, no further requests are encoded.
-const OUTPUT_BYTES_HIGH: usize = 4 * 1024 * 1024;
+const OUTPUT_BYTES_HIGH: usize = 1024 * 1024;
 
 /// All requests and subscriptions of a client, and its connection while there is one.
 #[derive(Debug)]
