@@ -38,9 +38,10 @@ impl RealDisk {
     /// # Errors
     /// What the system says.
     pub fn open(path: &Path) -> io::Result<Self> {
+        let is_new = !path.is_dir();
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         let dir = File::open(path)?;
-        if let Some(parent) = path.parent() {
+        if is_new && let Some(parent) = path.parent() {
             sync_parent(parent)?;
         }
         Ok(Self {

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
     config::Loaded,
-    logging,
+    logging, process,
     server::{Server, StartError},
 };
 
@@ -47,7 +47,12 @@ pub fn run(loaded: Loaded) -> Result<(), RunError> {
         .enable_all()
         .build()
         .map_err(io_error("start the runtime"))?;
-    runtime.block_on(serve(loaded, began))
+    let config = &loaded.config;
+    process::raise_open_files(u64::from(config.limits_connections_max));
+    let outcome = runtime.block_on(serve(loaded, began));
+    // Not waited for: a thread may hang in a disk call that never returns.
+    runtime.shutdown_background();
+    outcome
 }
 
 async fn serve(loaded: Loaded, began: Instant) -> Result<(), RunError> {
@@ -63,12 +68,17 @@ async fn serve(loaded: Loaded, began: Instant) -> Result<(), RunError> {
         _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
         _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
     }
-    if server.stop().await {
-        tracing::info!("stopped");
-        Ok(())
-    } else {
-        Err(RunError::Unfinished)
+    let finished = tokio::select! {
+        finished = server.stop() => finished,
+        // Whoever asks twice means it.
+        _ = terminate.recv() => false,
+        _ = interrupt.recv() => false,
+    };
+    if !finished {
+        return Err(RunError::Unfinished);
     }
+    tracing::info!("stopped");
+    Ok(())
 }
 
 fn announce(server: &Server, began: Instant) -> io::Result<()> {

@@ -31,6 +31,14 @@ pub(crate) struct Listening {
     door: Arc<Door>,
     listener: TcpListener,
     tasks: JoinSet<()>,
+    refusals: Refusals,
+}
+
+/// Refused connections, told of at most once a second so that they cannot flood the log.
+#[derive(Debug, Default)]
+struct Refusals {
+    told_at: Option<Instant>,
+    untold: u64,
 }
 
 /// After a failed accept, which mostly means too many open files.
@@ -42,6 +50,7 @@ impl Listening {
             door: Arc::new(door),
             listener,
             tasks: JoinSet::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -75,11 +84,7 @@ impl Listening {
         shutdown: &watch::Receiver<bool>,
     ) {
         let Some(place) = self.door.connections.enter() else {
-            tracing::warn!(
-                %peer,
-                max = self.door.connections.max(),
-                "refused a Fila connection: limits.connections_max is reached"
-            );
+            self.refusals.note(peer, self.door.connections.max());
             return;
         };
         if let Err(error) = prepare(&stream) {
@@ -92,6 +97,25 @@ impl Listening {
             connection.run(shutdown).await;
             drop(place);
         });
+    }
+}
+
+impl Refusals {
+    fn note(&mut self, peer: SocketAddr, max: usize) {
+        self.untold += 1;
+        let now = Instant::now();
+        let recent = |at: Instant| now.duration_since(at) < Duration::from_secs(1);
+        if self.told_at.is_some_and(recent) {
+            return;
+        }
+        tracing::warn!(
+            %peer,
+            refused = self.untold,
+            max,
+            "refused Fila connections: limits.connections_max is reached"
+        );
+        self.told_at = Some(now);
+        self.untold = 0;
     }
 }
 

@@ -25,12 +25,13 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use tanda_engine::{ConnId, Request};
 use tanda_node::{Node, NodeStats};
 use tanda_wal::FlushOutcome;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use self::{
     driver::Driver,
@@ -43,6 +44,9 @@ use crate::{clock::Clock, disk::RealDisk};
 
 type ShardInbox<D> = Inbox<FlushOutcome<D>, Question>;
 type ShardTaken<D> = Taken<FlushOutcome<D>, Question>;
+
+/// Longer than a disk call takes on a disk that works.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Asks for a [`Snapshot`].
 #[derive(Debug)]
@@ -110,11 +114,11 @@ impl Shard {
         self.inbox.try_send(requests);
     }
 
-    /// What the shard looks like now; `None` when it has stopped.
+    /// What the shard looks like now; `None` when it does not say within [`SNAPSHOT_TIMEOUT`].
     pub(crate) async fn snapshot(&self) -> Option<Snapshot> {
         let (reply, answer) = oneshot::channel();
         self.inbox.ask(Question { reply });
-        answer.await.ok()
+        timeout(SNAPSHOT_TIMEOUT, answer).await.ok()?.ok()
     }
 
     /// Asks the shard to finish what it has and end.
