@@ -5,6 +5,7 @@ use crate::explain::place_of;
 use crate::moves::Move;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
+use crate::queue::lanes::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
 use crate::{AdminReply, Event, MessageId, MessagePlace, Millis, QueueId, Redriven, ReplyTo};
@@ -105,9 +106,10 @@ impl Engine {
         let queue = self.queues.at_mut(from);
         let budget = usize::try_from(*left).unwrap_or(usize::MAX).min(SLICE);
         let mut slots = Vec::with_capacity(budget);
+        let mut walk = RingWalk::default();
         while slots.len() < budget {
             let ready = queue.take_oldest_ready(limit);
-            let ready = ready.or_else(|| queue.lanes.take_before(&queue.entries, limit));
+            let ready = ready.or_else(|| queue.lanes.take_before(&queue.entries, limit, &mut walk));
             match ready.or_else(|| queue.take_first_delayed(limit)) {
                 Some(slot) => slots.push(slot),
                 None => break,
@@ -146,13 +148,14 @@ impl Engine {
         };
         let queue = self.queues.at_mut(index);
         let mut slots = Vec::with_capacity(SLICE);
+        let mut walk = RingWalk::default();
         while slots.len() < SLICE
             && let Some(slot) = queue.groups.purge_next(&mut queue.entries, groups, *limit)
         {
             slots.push(slot);
         }
         while slots.len() < SLICE
-            && let Some(slot) = queue.lanes.take_before(&queue.entries, *limit)
+            && let Some(slot) = queue.lanes.take_before(&queue.entries, *limit, &mut walk)
         {
             slots.push(slot);
         }

@@ -129,8 +129,15 @@ impl Engine {
             return;
         };
         let queue = self.queues.at_mut(it.queue);
-        queue.consumers.retain(|other| *other != consumer);
-        queue.ready_consumers.retain(|other| *other != consumer);
+        if let Some(at) = queue.consumers.iter().position(|other| *other == consumer) {
+            queue.consumers.remove(at);
+        }
+        let mut ready = queue.ready_consumers.iter();
+        if it.is_ready
+            && let Some(at) = ready.position(|other| *other == consumer)
+        {
+            queue.ready_consumers.remove(at);
+        }
         if it.lease == LeaseMode::Connection {
             let mut positions = Vec::new();
             for id in &it.held {

@@ -23,6 +23,8 @@ use crate::{
 pub(crate) struct PassScratch {
     pub(crate) positions: Vec<u64>,
     pub(crate) settle: SettleScratch,
+    /// Queues whose timers are due.
+    pub(crate) due: Vec<QueueIndex>,
     batches: Vec<OpenBatch>,
     /// Positions leased without a timeout.
     untimed: Vec<u64>,

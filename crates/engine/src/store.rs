@@ -2,6 +2,7 @@
 
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::{NIL, Slot};
+use crate::queue::lanes::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::finish_stored;
 use crate::{Lsn, MessageId, Overflow};
@@ -108,9 +109,11 @@ impl Engine {
         let mut dropped = Vec::new();
         loop {
             let queue = self.queues.at_mut(index);
+            let mut walk = RingWalk::default();
             while queue.depth() > max.messages + dropped.len() as u64 {
                 let slot = queue.take_oldest_ready(u64::MAX);
-                let slot = slot.or_else(|| queue.lanes.take_before(&queue.entries, u64::MAX));
+                let lanes = &mut queue.lanes;
+                let slot = slot.or_else(|| lanes.take_before(&queue.entries, u64::MAX, &mut walk));
                 let Some(slot) = slot else { break };
                 dropped.push(slot);
             }

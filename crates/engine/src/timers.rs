@@ -10,17 +10,20 @@ const TIMER_QUEUES: usize = 64;
 
 impl Engine {
     pub(crate) fn run_timers(&mut self, cx: &mut Cx<'_>) {
-        for _ in 0..TIMER_QUEUES {
-            let Some((at, index)) = self.timers.first().copied() else {
-                break;
-            };
-            if at > cx.now {
-                break;
-            }
+        // Taken out first: a queue that has more to do than fits comes again in the next pass.
+        let mut due = core::mem::take(&mut self.pass.due);
+        while due.len() < TIMER_QUEUES
+            && let Some((at, index)) = self.timers.first().copied()
+            && at <= cx.now
+        {
             self.timers.pop_first();
             self.queues.at_mut(index).armed = None;
+            due.push(index);
+        }
+        for index in due.drain(..) {
             self.run_queue_timers(cx, index);
         }
+        self.pass.due = due;
     }
 
     fn run_queue_timers(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {

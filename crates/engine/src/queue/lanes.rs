@@ -40,6 +40,13 @@ pub(crate) struct Lane {
     pub(super) priority: u8,
 }
 
+/// How far [`Lanes::take_before`] has come; for one step, in which nothing becomes ready.
+#[derive(Debug, Default)]
+pub(crate) struct RingWalk {
+    /// Rings that have nothing to take.
+    passed: usize,
+}
+
 /// All lanes of a queue.
 #[derive(Debug)]
 pub(crate) struct Lanes {
@@ -322,9 +329,16 @@ impl Lanes {
 
     /// Takes any ready message with a position below `limit`; `None` when there is none. Lanes
     /// whose first message is not below it are passed over: the turn moves on to the lane found,
-    /// so that a job which calls this again and again walks the ring once.
-    pub(crate) fn take_before(&mut self, entries: &Entries, limit: u64) -> Option<Slot> {
-        for index in 0..self.rings.len() {
+    /// and rings without one are noted in `walk`, so that who calls this again and again in one step
+    /// walks each ring once.
+    pub(crate) fn take_before(
+        &mut self,
+        entries: &Entries,
+        limit: u64,
+        walk: &mut RingWalk,
+    ) -> Option<Slot> {
+        for index in walk.passed..self.rings.len() {
+            walk.passed = index;
             let (lanes, mut lane) = match self.rings.get(index) {
                 Some(ring) if ring.lanes > 0 => (ring.lanes, ring.current),
                 _ => continue,
@@ -344,6 +358,7 @@ impl Lanes {
                 lane = next;
             }
         }
+        walk.passed = self.rings.len();
         None
     }
 

@@ -98,3 +98,20 @@ fn an_endless_delay_is_just_long() {
     assert_eq!(b.counts("jobs").delayed, 1);
     b.send(&jobs(["more"]));
 }
+
+#[test]
+fn a_queue_with_much_to_do_does_not_hold_up_the_timers_of_another() {
+    let mut b = Broker::with(queue("jobs"));
+    b.h.create(queue("other"));
+    b.worker("other", "other", None);
+    let messages: Vec<_> = (0..5_000).map(|n| job(&n.to_string()).delay(10)).collect();
+    b.send(&messages);
+    let mut late = job("late").delay(11);
+    late.queue = "other".to_owned();
+    b.send(&[late]);
+    b.h.now = b.now().after_ms(11);
+    assert!(b.pass(), "the first queue is not done");
+    assert_eq!(b.got(), ["other: late"]);
+    b.run();
+    assert_eq!(b.counts("jobs").ready, 5_000);
+}

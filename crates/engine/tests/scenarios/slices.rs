@@ -248,3 +248,21 @@ fn one_message_is_looked_for_in_slices_also_among_the_dead() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_purge_finds_old_messages_below_new_ones_of_higher_priority() {
+    let mut b = Broker::with(queue("jobs"));
+    b.send(&many("old", 3_000));
+    let name = "jobs".to_owned();
+    let token = b.ask(AdminRequest::PurgeQueue { name });
+    let urgent = many("new", 3_000).into_iter().map(|message| Msg {
+        priority: 5,
+        ..message
+    });
+    b.send(&urgent.collect::<Vec<_>>());
+    assert_eq!(b.answer(token), AdminReply::Purged(Ok(3_000)));
+    b.worker("w", "jobs", None);
+    let order = b.order();
+    assert_eq!(order.len(), 3_000);
+    assert!(order.iter().all(|name| name.starts_with("new")));
+}
