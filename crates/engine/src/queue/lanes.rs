@@ -329,8 +329,8 @@ impl Lanes {
 
     /// Takes any ready message with a position below `limit`; `None` when there is none. Lanes
     /// whose first message is not below it are passed over: the turn moves on to the lane found,
-    /// and rings without one are noted in `walk`, so that who calls this again and again in one step
-    /// walks each ring once.
+    /// and rings without one are noted in `walk`, so that who calls this again and again in one
+    /// step walks each ring once.
     pub(crate) fn take_before(
         &mut self,
         entries: &Entries,
