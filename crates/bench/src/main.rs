@@ -69,6 +69,10 @@ struct Args {
     /// Only cases whose `workload/case` contains this.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Before measuring, touch this much memory once. On a virtual machine a page that was never
+    /// used is fetched from the host, at a second of CPU time per GiB, which would be measured.
+    #[arg(long, value_name = "GIB", default_value_t = 0)]
+    touch_gib: u32,
     /// Write all values to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -115,6 +119,7 @@ fn run(args: &Args) -> Result<ExitCode, BenchError> {
             list(&lab)?;
             return Ok(ExitCode::SUCCESS);
         }
+        touch(args.touch_gib);
         measure(&lab, runs, args.only.as_deref(), &mut report)
     };
     print(&report.table())?;
@@ -137,6 +142,17 @@ fn prepare_process() {
     // Without either the program still works; workloads that need more will say so.
     setrlimit(Resource::Nofile, limit).ok();
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1)).ok();
+}
+
+/// Writes to every page of so much memory and gives it back to the system.
+fn touch(gib: u32) {
+    const PAGE: usize = 4096;
+    let mut pieces = Vec::new();
+    for _ in 0..gib {
+        let mut piece = vec![0_u8; 1 << 30];
+        piece.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
+        pieces.push(std::hint::black_box(piece));
+    }
 }
 
 fn lab(args: &Args, scale: Scale) -> Result<Lab, BenchError> {
