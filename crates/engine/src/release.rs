@@ -4,6 +4,13 @@ use crate::engine::{Cx, Engine};
 use crate::{Journal, Lsn, Millis};
 
 impl Engine {
+    /// The position below which no message and no deduplication key is stored; `end` is the log's
+    /// end. It never falls. When it has risen, [`Engine::release_log`] has something to release.
+    #[must_use]
+    pub fn log_floor(&self, end: Lsn) -> Lsn {
+        self.segments.floor(end)
+    }
+
     /// Writes what is still needed from the log's oldest segments again, and returns the position
     /// below which nothing is needed once the log is durable up to its present end. `oldest` is
     /// the log's first position. Cheap when nothing can be released.

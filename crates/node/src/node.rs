@@ -133,10 +133,7 @@ impl<D: Disk> Node<D> {
         while let Some((conn, event)) = self.effects.pop(durable) {
             self.release(conn, event);
         }
-        // After the releases: until then a delivery may point into what is cut off.
-        if let Some(before) = self.upkeep.take_cut(self.now, durable) {
-            self.log.truncate_before(tanda_wal::Lsn(before.0));
-        }
+        self.cut_log();
         self.upkeep.note_oldest(oldest_of(&self.log));
         self.note_room();
     }
@@ -306,14 +303,26 @@ impl<D: Disk> Node<D> {
 
     /// The log's timers; see [`Upkeep`].
     fn look_after_log(&mut self) {
+        self.upkeep
+            .note_floor(self.engine.log_floor(end_of(&self.log)));
         if self.upkeep.should_ask(self.now) {
             let (now, oldest) = (self.now, oldest_of(&self.log));
             let needed =
                 self.with_engine(|engine, journal, _| engine.release_log(now, journal, oldest));
             self.upkeep.note_asked(now, needed, end_of(&self.log));
+            // When nothing had to be written again, no flush may come.
+            self.cut_log();
         }
         if self.upkeep.take_idle(self.now) {
             self.log.on_idle();
+        }
+    }
+
+    /// Gives up what nobody needs any more. Effects up to `durable` are released by now: until then
+    /// a delivery may point into what is cut off.
+    fn cut_log(&mut self) {
+        if let Some(before) = self.upkeep.take_cut(self.now, self.durable()) {
+            self.log.truncate_before(tanda_wal::Lsn(before.0));
         }
     }
 

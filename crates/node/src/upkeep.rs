@@ -24,6 +24,9 @@ pub(crate) struct Upkeep {
     room_retry_at: Option<Millis>,
     /// The log's end after the engine was last asked what it needs.
     asked_end: Lsn,
+    /// The engine's floor when it was last asked, and the newest one it told of.
+    asked_floor: Lsn,
+    floor: Lsn,
     /// Not before this, unless the log grew by a segment or shrank.
     ask_at: Millis,
     /// The log has lost segments since the engine was asked.
@@ -51,6 +54,8 @@ impl Upkeep {
             idle_at: Some(now.after_ms(IDLE_MS)),
             room_retry_at: None,
             asked_end: end,
+            asked_floor: Lsn::ZERO,
+            floor: Lsn::ZERO,
             ask_at: now.after_ms(RELEASE_MS),
             // What was dead before the restart can go now.
             shrank: true,
@@ -71,6 +76,12 @@ impl Upkeep {
     pub(crate) fn note_oldest(&mut self, oldest: Lsn) {
         self.shrank |= oldest != self.seen_oldest;
         self.seen_oldest = oldest;
+    }
+
+    /// The engine needs nothing below `floor`. It rises without the log growing when
+    /// deduplication keys are forgotten.
+    pub(crate) fn note_floor(&mut self, floor: Lsn) {
+        self.floor = self.floor.max(floor);
     }
 
     /// Whether the disk has room, as of the last flush.
@@ -98,13 +109,21 @@ impl Upkeep {
     pub(crate) fn should_ask(&self, now: Millis) -> bool {
         let grown = self.seen_end.0.saturating_sub(self.asked_end.0);
         self.release.is_none()
-            && (self.shrank || grown >= self.segment_bytes || (grown > 0 && now >= self.ask_at))
+            && (self.shrank
+                || grown >= self.segment_bytes
+                || (self.has_news() && now >= self.ask_at))
+    }
+
+    /// The engine's answer may be another one than last time.
+    fn has_news(&self) -> bool {
+        self.seen_end > self.asked_end || self.floor > self.asked_floor
     }
 
     /// The engine was asked: it needs nothing below `needed` once the log is durable up to `end`.
     pub(crate) fn note_asked(&mut self, now: Millis, needed: Lsn, end: Lsn) {
         self.shrank = false;
         self.asked_end = end;
+        self.asked_floor = self.floor;
         self.ask_at = now.after_ms(RELEASE_MS);
         if needed > self.seen_oldest {
             self.release = Some(Release {
@@ -128,7 +147,7 @@ impl Upkeep {
     /// When something is due although nothing happens.
     #[must_use]
     pub(crate) fn next_deadline(&self) -> Option<Millis> {
-        let asks = self.release.is_none() && self.seen_end > self.asked_end;
+        let asks = self.release.is_none() && self.has_news();
         let ask_at = asks.then_some(self.ask_at);
         [self.idle_at, self.room_retry_at, ask_at]
             .into_iter()
@@ -197,6 +216,21 @@ mod tests {
         assert!(!upkeep.should_ask(Millis(99_999)));
         upkeep.note_oldest(Lsn(500));
         assert!(upkeep.should_ask(Millis(12)));
+    }
+
+    #[test]
+    fn the_engine_is_asked_when_it_needs_less_of_a_log_at_rest() {
+        let mut upkeep = upkeep();
+        upkeep.note_floor(Lsn(50));
+        assert_eq!(upkeep.next_deadline(), Some(Millis(IDLE_MS)));
+        assert!(upkeep.take_idle(Millis(IDLE_MS)));
+        assert_eq!(upkeep.next_deadline(), Some(Millis(RELEASE_MS)));
+        assert!(!upkeep.should_ask(Millis(RELEASE_MS - 1)));
+        assert!(upkeep.should_ask(Millis(RELEASE_MS)));
+        upkeep.note_asked(Millis(RELEASE_MS), Lsn(0), Lsn(100));
+        upkeep.note_floor(Lsn(50));
+        assert!(!upkeep.should_ask(Millis(99_999)));
+        assert_eq!(upkeep.next_deadline(), None);
     }
 
     #[test]

@@ -1,1 +1,66 @@
-//! The broker under a fake clock, disk and network.
+//! The broker under a fake clock, disk and network: one seed draws everything.
+//!
+//! Owns: clients that speak Fila bytes, a network that cuts them anywhere, a process that dies at
+//! any step, the choice of what happens next, and the promises that are checked. Refuses to know
+//! the broker's inside: node and sessions are driven as `server` drives them, and judged by what
+//! clients see.
+//!
+//! ```text
+//!  clients ──bytes──► network ──► sessions ──requests──► channel ──► node ──► disk
+//!     │                  ▲           ▲                                │ effects, once durable
+//!     ▼                  └───────────┴────────────── mail ◄───────────┘
+//!  history ──► invariants
+//! ```
+//!
+//! A run has a phase of faults, then it heals: no more faults, everything is drained and counted.
+//! `docs/simulator.md` says what is promised under which faults, and how to replay a seed.
+
+mod clients;
+mod disk;
+mod failure;
+mod faults;
+mod history;
+mod host;
+mod invariants;
+mod random;
+mod trace;
+mod world;
+
+pub use failure::Failure;
+pub use history::Counts;
+pub use world::{Report, run};
+
+/// Settings of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Steps of the phase with faults.
+    pub steps: u64,
+    /// The bug to build in.
+    pub canary: Canary,
+    /// Keeps a line per event, for [`Failure::log`].
+    pub keeps_log: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            steps: 6_000,
+            canary: Canary::None,
+            keeps_log: false,
+        }
+    }
+}
+
+/// A bug in the simulator's own glue, to see that it would be found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Canary {
+    /// None: the broker as it is.
+    #[default]
+    None,
+    /// Syncs do nothing, so effects are released before their records are on disk.
+    SyncLies,
+    /// One write in sixteen is dropped.
+    LostWrites,
+    /// One delivery in fifty reaches its session twice.
+    RepeatedDelivery,
+}

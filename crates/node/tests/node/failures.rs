@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 
 use crate::support::{CONSUMER, World, named, stored, sub};
 use tanda_engine::{
-    AdminRequest, Event, MessageId, PublishError, PublishResult, QueueSpec, Settlement,
+    AdminRequest, Event, KeyKind, KeyPart, MessageId, PublishError, PublishResult, QueueSpec,
+    Settlement,
 };
 use tanda_wal::DiskCall;
 use tanda_wal::mem_disk::Fault;
@@ -212,4 +213,37 @@ fn a_drained_backlog_is_given_back_although_the_log_hardly_grows() {
     let after = world.node.stats().log.segments;
     assert!(after <= 5, "{before} segments, then {after}");
     assert_eq!(world.stats("jobs").counts.depth, 0);
+}
+
+#[test]
+fn a_log_at_rest_is_given_back_when_the_deduplication_windows_end() {
+    let mut world = World::new();
+    world.create(QueueSpec {
+        dedup_key: Some(vec![KeyPart {
+            kind: KeyKind::Payload,
+            name: String::new(),
+        }]),
+        dedup_window_ms: 50_000,
+        ..named("jobs")
+    });
+    let consumer = sub(CONSUMER, 9);
+    world.subscribe(consumer, "jobs", None);
+    for number in 0..200_u16 {
+        let mut payload = vec![1; 4_000];
+        payload.extend_from_slice(&number.to_be_bytes());
+        world.publish("jobs", &[payload]);
+        world.settle_down();
+        let ids: Vec<MessageId> = world.received(consumer).iter().map(|m| m.id).collect();
+        world.settle("jobs", &ids, Settlement::Ack);
+        world.settle_down();
+    }
+    world.pass(40_000, 500);
+    let held = world.node.stats().log.segments;
+    assert!(held > 10, "{held} segments while the keys are remembered");
+    world.pass(20_000, 500);
+    let after = world.node.stats().log.segments;
+    assert!(after <= 3, "{held} segments, then {after}");
+    assert!(world.node.next_deadline().is_none_or(|at| at > world.now));
+    world.pass(20_000, 500);
+    assert_eq!(world.node.next_deadline(), None, "nothing is left to do");
 }

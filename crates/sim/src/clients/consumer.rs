@@ -1,0 +1,402 @@
+//! A consumer: subscriptions, credit, and settlements after its manner.
+
+use std::collections::BTreeMap;
+
+use tanda_engine::Millis;
+use tanda_wire::fila::batch::Batch;
+use tanda_wire::fila::consume::{CancelConsume, Consume, Credit};
+use tanda_wire::fila::delivery::DeliveryMessage;
+use tanda_wire::fila::error::ErrorFrame;
+use tanda_wire::fila::settle::{AckResult, ExtendLeaseResult, NackResult};
+use tanda_wire::fila::{ErrorCode, Opcode};
+
+use super::settle::{Kind, Settle, write_settle};
+use super::{Cx, Incoming, Peer};
+use crate::failure::{Check, Violation, ensure};
+use crate::history::{Held, Settled, main_of};
+use crate::invariants::{credit, protocol};
+use crate::random::Random;
+
+/// How a consumer treats what it gets; percents of its actions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manner {
+    pub(crate) subscriptions_max: usize,
+    pub(crate) ack: u64,
+    pub(crate) nack: u64,
+    pub(crate) extend: u64,
+    /// Drops what it holds; the rest of 100 leaves it to other consumers.
+    pub(crate) forget: u64,
+    /// Takes everything, dead letters too, and acks it.
+    pub(crate) is_drainer: bool,
+}
+
+impl Manner {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let [ack, nack, extend, forget] = *random
+            .pick(&[
+                [90, 5, 2, 1],
+                [50, 40, 5, 3],
+                [10, 80, 5, 5],
+                [0, 0, 20, 80],
+                [40, 10, 40, 5],
+                [20, 20, 0, 10],
+            ])
+            .unwrap_or(&[100, 0, 0, 0]);
+        Self {
+            subscriptions_max: random.length(5),
+            ack,
+            nack,
+            extend,
+            forget,
+            is_drainer: false,
+        }
+    }
+
+    pub(crate) const DRAINER: Self = Self {
+        subscriptions_max: usize::MAX,
+        ack: 100,
+        nack: 0,
+        extend: 0,
+        forget: 0,
+        is_drainer: true,
+    };
+}
+
+/// See the module.
+pub(crate) struct Consumer {
+    manner: Manner,
+    subscriptions: BTreeMap<u32, Subscription>,
+    held: Vec<Held>,
+    open: BTreeMap<u32, Settle>,
+}
+
+struct Subscription {
+    queue: String,
+    /// `None`: unlimited.
+    granted: Option<u64>,
+    received: u64,
+    is_live: bool,
+    /// The queue was surely there when it was sent.
+    must_find: bool,
+}
+
+impl Consumer {
+    pub(crate) const fn new(manner: Manner) -> Self {
+        Self {
+            manner,
+            subscriptions: BTreeMap::new(),
+            held: Vec::new(),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Every settlement was answered.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    pub(crate) fn act(&mut self, random: &mut Random, peer: &mut Peer, cx: &mut Cx<'_>) {
+        if self.manner.is_drainer {
+            return self.drain(random, peer, cx);
+        }
+        let live = self.subscriptions.values().filter(|sub| sub.is_live);
+        let live = live.count();
+        match random.below(10) {
+            0..=2 if live < self.manner.subscriptions_max => self.subscribe(random, peer, cx),
+            3 => self.grant(random, peer),
+            4 if random.one_in(8) => self.cancel(random, peer),
+            5 if !cx.history.pool.is_empty() => {
+                let index = random.index(cx.history.pool.len());
+                self.held.push(cx.history.pool.swap_remove(index));
+            }
+            _ => self.settle(random, peer, cx),
+        }
+    }
+
+    /// Subscribes to everything and acks everything.
+    fn drain(&mut self, random: &mut Random, peer: &mut Peer, cx: &mut Cx<'_>) {
+        let names: Vec<String> = cx.history.queues.keys().cloned().collect();
+        for name in names {
+            for queue in [name.clone(), format!("{name}.dlq")] {
+                if !self.subscriptions.values().any(|sub| sub.queue == queue) {
+                    self.consume(peer, cx, (queue, 0));
+                }
+            }
+        }
+        while !self.held.is_empty() {
+            self.settle(random, peer, cx);
+        }
+    }
+
+    fn subscribe(&mut self, random: &mut Random, peer: &mut Peer, cx: &Cx<'_>) {
+        let names: Vec<&String> = cx.history.queues.keys().collect();
+        let Some(name) = random.pick(&names) else {
+            return;
+        };
+        let queue = if random.percent(20) {
+            format!("{name}.dlq")
+        } else {
+            (*name).clone()
+        };
+        let credit = match random.below(4) {
+            0 => 0,
+            1 => 1,
+            _ => u32::try_from(random.length(50)).unwrap_or(1),
+        };
+        self.consume(peer, cx, (queue, credit));
+    }
+
+    fn consume(&mut self, peer: &mut Peer, cx: &Cx<'_>, (queue, credit): (String, u32)) {
+        let facts = cx.history.queues.get(main_of(&queue).0);
+        let must_find = facts.is_some_and(|facts| facts.is_there);
+        let id = peer.request(&Consume {
+            queue: &queue,
+            credit,
+            throttles: Vec::new(),
+        });
+        self.subscriptions.insert(
+            id,
+            Subscription {
+                queue,
+                granted: (credit > 0).then_some(u64::from(credit)),
+                received: 0,
+                is_live: true,
+                must_find,
+            },
+        );
+    }
+
+    fn grant(&mut self, random: &mut Random, peer: &mut Peer) {
+        let ids: Vec<u32> = self.subscriptions.keys().copied().collect();
+        let Some(id) = random.pick(&ids) else { return };
+        let Some(sub) = self.subscriptions.get_mut(id) else {
+            return;
+        };
+        let more = u32::try_from(random.length(30)).unwrap_or(1);
+        if let Some(granted) = &mut sub.granted {
+            *granted += u64::from(more);
+        }
+        peer.body(
+            *id,
+            &Credit {
+                additional_credit: more,
+            },
+        );
+    }
+
+    fn cancel(&mut self, random: &mut Random, peer: &mut Peer) {
+        let live = self.subscriptions.iter().filter(|(_, sub)| sub.is_live);
+        let ids: Vec<u32> = live.map(|(id, _)| *id).collect();
+        let Some(id) = random.pick(&ids) else { return };
+        peer.body(*id, &CancelConsume {});
+        if let Some(sub) = self.subscriptions.get_mut(id) {
+            sub.is_live = false;
+        }
+    }
+
+    fn settle(&mut self, random: &mut Random, peer: &mut Peer, cx: &mut Cx<'_>) {
+        if self.held.is_empty() {
+            return;
+        }
+        let count = random.length(self.held.len());
+        let from = random.index(self.held.len() + 1 - count);
+        let Manner {
+            ack,
+            nack,
+            extend,
+            forget,
+            ..
+        } = self.manner;
+        let draw = random.below(100);
+        if draw < ack + nack {
+            let items: Vec<Held> = self.held.drain(from..from + count).collect();
+            let kind = if draw < ack { Kind::Ack } else { Kind::Nack };
+            self.send(random, peer, cx, (kind, items));
+        } else if draw < ack + nack + extend {
+            let items = self.held.get(from..from + count).unwrap_or_default();
+            self.send(random, peer, cx, (Kind::Extend, items.to_vec()));
+        } else {
+            let items = self.held.drain(from..from + count);
+            if draw < ack + nack + extend + forget {
+                drop(items);
+            } else {
+                cx.history.pool.extend(items);
+            }
+        }
+    }
+
+    fn send(
+        &mut self,
+        random: &mut Random,
+        peer: &mut Peer,
+        cx: &mut Cx<'_>,
+        (kind, held): (Kind, Vec<Held>),
+    ) {
+        let mut items = Vec::with_capacity(held.len());
+        let ms = held.iter().map(|_| match kind {
+            Kind::Ack => None,
+            Kind::Nack => random.one_in(2).then(|| random.below(1_500)),
+            Kind::Extend => Some(random.between(1, 3_000)),
+        });
+        items.extend(held.iter().map(|held| held.id).zip(ms));
+        let id = write_settle(peer, kind, &held, &items);
+        for (id, ms) in &items {
+            match kind {
+                Kind::Ack | Kind::Nack => {
+                    cx.history.on_settle_sent(cx.now, *id, kind == Kind::Ack);
+                }
+                Kind::Extend => cx.history.on_extend_sent(cx.now, *id, ms.unwrap_or(0)),
+            }
+        }
+        let conn = peer.conn;
+        cx.trace.note(cx.now, || {
+            let word = match kind {
+                Kind::Ack => "acks",
+                Kind::Nack => "nacks",
+                Kind::Extend => "extends",
+            };
+            format!("  c{conn} {word} {:x?} as {id}", items)
+        });
+        let sent_at = cx.now;
+        self.open.insert(
+            id,
+            Settle {
+                sent_at,
+                kind,
+                items,
+            },
+        );
+    }
+
+    pub(crate) fn on_frame(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "no other opcode answers a consumer"
+        )]
+        match frame.opcode {
+            Opcode::ConsumeOk => Ok(()),
+            Opcode::Delivery => self.on_delivery(frame, cx),
+            Opcode::AckResult => {
+                let answer = AckResult::decode(&frame.body).map_err(bad(frame))?;
+                self.on_codes(frame, Kind::Ack, &answer.results, cx)
+            }
+            Opcode::NackResult => {
+                let answer = NackResult::decode(&frame.body).map_err(bad(frame))?;
+                self.on_codes(frame, Kind::Nack, &answer.results, cx)
+            }
+            Opcode::ExtendLeaseResult => self.on_extended(frame, cx),
+            other => Err(protocol::stray(other, frame.request_id)),
+        }
+    }
+
+    fn on_delivery(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
+        let Some(sub) = self.subscriptions.get_mut(&frame.request_id) else {
+            return Err(protocol::stray(frame.opcode, frame.request_id));
+        };
+        let batch = Batch::<DeliveryMessage<'_>>::decode_header(&frame.body).map_err(bad(frame))?;
+        for message in batch {
+            let message = message.map_err(bad(frame))?;
+            cx.trace.note(cx.now, || {
+                format!(
+                    "  delivery {:032x} of {} on {}: {:?}",
+                    u128::from_be_bytes(message.meta.message_id),
+                    message.queue,
+                    frame.request_id,
+                    message.meta
+                )
+            });
+            ensure(message.queue == sub.queue, protocol::NAME, || {
+                format!(
+                    "{:?} delivered to a subscriber of {:?}",
+                    message.queue, sub.queue
+                )
+            })?;
+            sub.received += 1;
+            credit::on_received(&sub.queue, sub.granted, sub.received)?;
+            self.held.push(cx.history.on_delivery(cx.now, &message)?);
+        }
+        Ok(())
+    }
+
+    fn on_codes(
+        &mut self,
+        frame: &Incoming,
+        kind: Kind,
+        codes: &[ErrorCode],
+        cx: &mut Cx<'_>,
+    ) -> Check {
+        let settle = self.answered(frame, kind, codes.len())?;
+        for ((id, retry_after_ms), code) in settle.items.iter().zip(codes) {
+            let settled = match (*code, kind) {
+                (ErrorCode::Ok, Kind::Ack) => Settled::Ack,
+                (ErrorCode::Ok, Kind::Nack | Kind::Extend) => Settled::Nack(*retry_after_ms),
+                (ErrorCode::MessageNotFound, _) => Settled::RefusedSettle,
+                (code, _) => return Err(protocol::unexpected("settle", code)),
+            };
+            cx.trace
+                .note(cx.now, || format!("  {id:032x}: {settled:?}"));
+            cx.history.on_settled(cx.now, settle.sent_at, *id, settled);
+        }
+        Ok(())
+    }
+
+    fn on_extended(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
+        let answer = ExtendLeaseResult::decode(&frame.body).map_err(bad(frame))?;
+        let settle = self.answered(frame, Kind::Extend, answer.results.len())?;
+        for ((id, _), result) in settle.items.iter().zip(&answer.results) {
+            let settled = match (result.error_code, result.lease_expires_at_ms) {
+                (ErrorCode::Ok, end) => Settled::Extended(Millis(end)),
+                (ErrorCode::MessageNotFound, _) => Settled::RefusedExtension,
+                (code, _) => return Err(protocol::unexpected("extend", code)),
+            };
+            cx.trace
+                .note(cx.now, || format!("  {id:032x}: {settled:?}"));
+            cx.history.on_settled(cx.now, settle.sent_at, *id, settled);
+        }
+        Ok(())
+    }
+
+    fn answered(
+        &mut self,
+        frame: &Incoming,
+        kind: Kind,
+        count: usize,
+    ) -> Result<Settle, Violation> {
+        let settle = self.open.remove(&frame.request_id);
+        let fits = |settle: &Settle| settle.kind == kind && settle.items.len() == count;
+        settle
+            .filter(fits)
+            .ok_or_else(|| protocol::stray(frame.opcode, frame.request_id))
+    }
+
+    /// A queue that must be there is found.
+    pub(crate) fn on_error(&mut self, request_id: u32, error: &ErrorFrame<'_>) -> Check {
+        if let Some(sub) = self.subscriptions.get_mut(&request_id) {
+            sub.is_live = false;
+            let is_missing = error.error_code == ErrorCode::QueueNotFound && sub.must_find;
+            return ensure(!is_missing, crate::invariants::nothing_lost::NAME, || {
+                format!("queue {:?} is gone", sub.queue)
+            });
+        }
+        match self.open.remove(&request_id) {
+            Some(_) => Ok(()),
+            None => Err(protocol::stray(Opcode::Error, request_id)),
+        }
+    }
+
+    pub(crate) fn on_lost(&mut self, random: &mut Random, cx: &mut Cx<'_>) {
+        self.subscriptions.clear();
+        self.open.clear();
+        // Leases outlive connections: what is held can be settled from another one.
+        match random.below(3) {
+            0 => self.held.clear(),
+            1 => cx.history.pool.append(&mut self.held),
+            _ => {}
+        }
+    }
+}
+
+fn bad(frame: &Incoming) -> impl Fn(tanda_wire::cursor::DecodeError) -> Violation {
+    let opcode = frame.opcode;
+    move |error| protocol::bad_body(opcode, error)
+}

@@ -1,0 +1,81 @@
+//! Settlements on their way: what is waited for, and the frames.
+
+use tanda_engine::Millis;
+use tanda_wire::fila::Opcode;
+use tanda_wire::fila::settle::{
+    AckItem, AckWriter, ExtendItem, ExtendWriter, NackItem, NackWriter,
+};
+
+use super::Peer;
+use crate::history::Held;
+
+/// A request that waits for its answer.
+pub(super) struct Settle {
+    pub(super) sent_at: Millis,
+    pub(super) kind: Kind,
+    /// With each nack's `retry_after`, or the length of each extension.
+    pub(super) items: Vec<(u128, Option<u64>)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Ack,
+    Nack,
+    Extend,
+}
+
+/// Sends one batch and returns its request id.
+pub(super) fn write_settle(
+    peer: &mut Peer,
+    kind: Kind,
+    held: &[Held],
+    items: &[(u128, Option<u64>)],
+) -> u32 {
+    let both = held.iter().zip(items);
+    let opcode = match kind {
+        Kind::Ack => Opcode::Ack,
+        Kind::Nack => Opcode::Nack,
+        Kind::Extend => Opcode::ExtendLease,
+    };
+    peer.request_with(opcode, |out| {
+        match kind {
+            Kind::Ack => {
+                let mut writer = AckWriter::new(out);
+                for (held, (id, _)) in both {
+                    writer.push(&AckItem {
+                        queue: &held.queue,
+                        message_id: id.to_be_bytes(),
+                        ..AckItem::default()
+                    })?;
+                }
+                writer.finish();
+            }
+            Kind::Nack => {
+                let mut writer = NackWriter::new(out);
+                for (held, (id, retry_after_ms)) in both {
+                    writer.push(&NackItem {
+                        queue: &held.queue,
+                        message_id: id.to_be_bytes(),
+                        error: "not today",
+                        retry_after_ms: *retry_after_ms,
+                        ..NackItem::default()
+                    })?;
+                }
+                writer.finish();
+            }
+            Kind::Extend => {
+                let mut writer = ExtendWriter::new(out);
+                for (held, (id, by_ms)) in both {
+                    writer.push(&ExtendItem {
+                        queue: &held.queue,
+                        message_id: id.to_be_bytes(),
+                        extend_by_ms: by_ms.unwrap_or(0),
+                        ..ExtendItem::default()
+                    })?;
+                }
+                writer.finish();
+            }
+        }
+        Ok(())
+    })
+}

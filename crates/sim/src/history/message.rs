@@ -1,0 +1,170 @@
+//! Messages: what was sent under a tag, and what is known of each id.
+
+use std::collections::BTreeSet;
+
+use tanda_engine::Millis;
+
+/// A content that was sent, once or again and again. Its tag is its index in the history.
+#[derive(Clone, Debug)]
+pub(crate) struct Sent {
+    pub(crate) queue: String,
+    /// Headers and payload as they stand on the wire.
+    pub(crate) content: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) fairness_key: Option<String>,
+    pub(crate) weight: Option<u32>,
+    pub(crate) delay_ms: Option<u64>,
+    pub(crate) idempotency_key: Option<String>,
+    pub(crate) group: Option<String>,
+    /// The queue takes it once only.
+    pub(crate) is_deduplicated: bool,
+    /// Sends without an answer so far.
+    pub(crate) open: u32,
+    /// Sends that will never be answered.
+    pub(crate) unknown: u32,
+    /// The ids under which it is known.
+    pub(crate) ids: BTreeSet<u128>,
+}
+
+/// One lease, from the consumer's view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holding {
+    pub(crate) leased_at: Millis,
+    /// As the delivery said.
+    pub(crate) expires_at: Millis,
+    /// A crash took the memory of a fast queue.
+    pub(crate) forgotten_at: Option<Millis>,
+    pub(crate) redrives: u32,
+    /// From the queue itself, not from its dead-letter queue.
+    pub(crate) is_main: bool,
+}
+
+/// An ack or nack that may have ended a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SettleSend {
+    pub(crate) sent_at: Millis,
+    pub(crate) answered_at: Option<Millis>,
+}
+
+/// An extension that may have moved the end of a lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExtendSend {
+    pub(crate) sent_at: Millis,
+    pub(crate) by_ms: u64,
+    /// When the answer came, and the new end in it.
+    pub(crate) answer: Option<(Millis, Millis)>,
+}
+
+/// What is known of a message id.
+#[derive(Clone, Debug)]
+pub(crate) struct MessageFacts {
+    pub(crate) tag: usize,
+    /// Its storing was answered, as new or as the original of a duplicate.
+    pub(crate) is_confirmed: bool,
+    /// It was answered as new.
+    pub(crate) is_known_new: bool,
+    /// When the first ack was sent.
+    pub(crate) ack_sent: Option<Millis>,
+    /// When the answer to a successful ack came.
+    pub(crate) ack_ok: Option<Millis>,
+    /// Redrives and attempts of its deliveries.
+    pub(crate) attempts: BTreeSet<(u32, u32)>,
+    pub(crate) holdings: Vec<Holding>,
+    /// Those that were refused are left out.
+    pub(crate) settles: Vec<SettleSend>,
+    /// Those that were refused are left out.
+    pub(crate) extensions: Vec<ExtendSend>,
+    /// Not again before `.1` when leased after `.0` with `.2` redrives: a nack's `retry_after`.
+    pub(crate) retry_floor: Option<(Millis, Millis, u32)>,
+    /// It was seen while the queues were drained.
+    pub(crate) was_drained: bool,
+}
+
+impl MessageFacts {
+    pub(crate) const fn new(tag: usize) -> Self {
+        Self {
+            tag,
+            is_confirmed: false,
+            is_known_new: false,
+            ack_sent: None,
+            ack_ok: None,
+            attempts: BTreeSet::new(),
+            holdings: Vec::new(),
+            settles: Vec::new(),
+            extensions: Vec::new(),
+            retry_floor: None,
+            was_drained: false,
+        }
+    }
+
+    /// The earliest moment at which a lease may have ended: the next message of its group may not
+    /// be leased before.
+    pub(crate) fn released_min(&self, holding: &Holding) -> Millis {
+        let from = holding.leased_at;
+        let settles = self.settles.iter();
+        let settled = settles
+            .filter(|settle| settle.answered_at.is_none_or(|at| at >= from))
+            .map(|settle| settle.sent_at.max(from))
+            .min();
+        let end = self.ends_min(holding);
+        let end = holding.forgotten_at.map_or(end, |at| at.min(end));
+        settled.map_or(end, |at| at.min(end))
+    }
+
+    /// The settlement sent then has taken effect.
+    pub(crate) fn answer_settle(&mut self, now: Millis, sent_at: Millis) {
+        let open =
+            |settle: &&mut SettleSend| settle.sent_at == sent_at && settle.answered_at.is_none();
+        if let Some(settle) = self.settles.iter_mut().find(open) {
+            settle.answered_at = Some(now);
+        }
+    }
+
+    /// The settlement sent then did nothing.
+    pub(crate) fn refuse_settle(&mut self, sent_at: Millis) {
+        let open = |settle: &SettleSend| settle.sent_at == sent_at && settle.answered_at.is_none();
+        if let Some(index) = self.settles.iter().position(open) {
+            self.settles.remove(index);
+        }
+    }
+
+    /// The extension sent then moved the end of the lease to this, or did nothing.
+    pub(crate) fn answer_extension(&mut self, now: Millis, sent_at: Millis, end: Option<Millis>) {
+        let open = |extend: &ExtendSend| extend.sent_at == sent_at && extend.answer.is_none();
+        let Some(index) = self.extensions.iter().position(open) else {
+            return;
+        };
+        match (end, self.extensions.get_mut(index)) {
+            (Some(end), Some(extend)) => extend.answer = Some((now, end)),
+            (None, _) | (_, None) => {
+                self.extensions.remove(index);
+            }
+        }
+    }
+
+    fn ends_min(&self, holding: &Holding) -> Millis {
+        let from = holding.leased_at;
+        let applies = |extend: &&ExtendSend| extend.answer.is_none_or(|(at, _)| at >= from);
+        let mut extensions = self.extensions.iter().filter(applies);
+        if let (Some(only), None) = (extensions.next(), extensions.next())
+            && only.sent_at >= from
+            && let Some((_, end)) = only.answer
+        {
+            return end;
+        }
+        let ends = self.extensions.iter().filter(applies).map(|extend| {
+            extend.answer.map_or_else(
+                || extend.sent_at.max(from).after_ms(extend.by_ms),
+                |(_, end)| end,
+            )
+        });
+        ends.min()
+            .map_or(holding.expires_at, |end| end.min(holding.expires_at))
+    }
+}
+
+/// When a message with this id was stored.
+pub(crate) fn enqueued_at(id: u128) -> Millis {
+    Millis(u64::try_from(id >> 80).unwrap_or(u64::MAX))
+}

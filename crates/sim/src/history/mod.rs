@@ -1,0 +1,311 @@
+//! What clients sent and saw: the only knowledge the checks use.
+//!
+//! Owns the facts and when each check is asked. Refuses to know the broker's state: everything
+//! here comes from bytes on the clients' side of the wire.
+
+mod message;
+mod queue;
+
+use std::collections::BTreeMap;
+
+use tanda_engine::Millis;
+use tanda_wire::fila::delivery::DeliveryMessage;
+
+use crate::failure::{Check, Violation, ensure};
+use crate::invariants;
+
+use message::{ExtendSend, SettleSend};
+pub(crate) use message::{Holding, MessageFacts, Sent, enqueued_at};
+use queue::earlier;
+pub(crate) use queue::{
+    Dedup, GROUP_HEADER, Grouping, QueueDraw, QueueFacts, TAG_HEADER, attempts_max,
+    dedup_window_ms, lease_ms,
+};
+
+/// A message that some consumer holds; any consumer may settle it.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// The queue it was delivered from.
+    pub(crate) queue: String,
+    pub(crate) id: u128,
+}
+
+/// Counters of a run, to see that it did something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Messages confirmed as new.
+    pub confirmed: u64,
+    /// Answers that named an original.
+    pub duplicates: u64,
+    /// Sends without an answer.
+    pub unknown_sends: u64,
+    /// Messages delivered, repetitions included.
+    pub delivered: u64,
+    /// Acks answered with Ok.
+    pub acked: u64,
+    /// Nacks answered with Ok.
+    pub nacked: u64,
+    /// Deliveries from dead-letter queues.
+    pub dead_lettered: u64,
+    /// Deliveries of redriven messages.
+    pub redriven: u64,
+}
+
+/// Everything known so far.
+#[derive(Default)]
+pub(crate) struct History {
+    pub(crate) queues: BTreeMap<String, QueueFacts>,
+    pub(crate) sent: Vec<Sent>,
+    pub(crate) messages: BTreeMap<u128, MessageFacts>,
+    /// Held messages that their consumers left to others.
+    pub(crate) pool: Vec<Held>,
+    /// No faults any more; every delivery counts as drained.
+    pub(crate) is_draining: bool,
+    pub(crate) counts: Counts,
+}
+
+/// The queue a name belongs to, and whether it is its dead-letter queue.
+pub(crate) fn main_of(name: &str) -> (&str, bool) {
+    name.strip_suffix(".dlq")
+        .map_or((name, false), |main| (main, true))
+}
+
+/// What an `EnqueueResult` said of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SendOutcome {
+    New(u128),
+    Duplicate(u128),
+    Refused,
+    /// No answer will come.
+    Unknown,
+}
+
+/// A settlement that was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Ack,
+    /// It asked to be retried after so many milliseconds.
+    Nack(Option<u64>),
+    /// The new end of the lease.
+    Extended(Millis),
+    /// An ack or nack that did nothing.
+    RefusedSettle,
+    /// An extension that did nothing.
+    RefusedExtension,
+}
+
+impl History {
+    pub(crate) fn queue(&self, name: &str) -> Result<&QueueFacts, Violation> {
+        self.queues.get(main_of(name).0).ok_or_else(|| Violation {
+            invariant: invariants::delivered_was_sent::NAME,
+            what: format!("queue {name:?} was never created"),
+        })
+    }
+
+    pub(crate) fn sent(&self, tag: usize) -> Result<&Sent, Violation> {
+        self.sent.get(tag).ok_or_else(|| unsent(tag))
+    }
+
+    pub(crate) fn message(&self, id: u128) -> Result<&MessageFacts, Violation> {
+        self.messages.get(&id).ok_or_else(|| Violation {
+            invariant: invariants::delivered_was_sent::NAME,
+            what: format!("message {id:032x} was never seen before"),
+        })
+    }
+
+    /// Names of the queues that a request sent now must find.
+    pub(crate) fn queues_that_are_there(&self) -> Vec<String> {
+        let there = self.queues.iter().filter(|(_, facts)| facts.is_there);
+        there.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// A message was sent, once more.
+    pub(crate) fn on_send(&mut self, tag: usize) {
+        if let Some(sent) = self.sent.get_mut(tag) {
+            sent.open += 1;
+        }
+    }
+
+    /// A send came to its end at `now`; it was sent at `sent_at`.
+    pub(crate) fn on_send_ended(
+        &mut self,
+        now: Millis,
+        sent_at: Millis,
+        tag: usize,
+        outcome: SendOutcome,
+    ) -> Check {
+        let sent = self.sent.get_mut(tag).ok_or_else(|| unsent(tag))?;
+        sent.open = sent.open.saturating_sub(1);
+        match outcome {
+            SendOutcome::Refused => {}
+            SendOutcome::Unknown => {
+                sent.unknown += 1;
+                self.counts.unknown_sends += 1;
+            }
+            SendOutcome::New(id) => {
+                self.counts.confirmed += 1;
+                let message = self.learn(tag, id)?;
+                let was_known = message.is_known_new;
+                message.is_known_new = true;
+                message.is_confirmed = true;
+                ensure(!was_known, invariants::delivered_was_sent::NAME, || {
+                    format!("id {id:032x} was given to two messages")
+                })?;
+                invariants::dedup::on_id(self, id)?;
+            }
+            SendOutcome::Duplicate(id) => {
+                self.counts.duplicates += 1;
+                self.learn(tag, id)?.is_confirmed = true;
+                invariants::dedup::on_duplicate(self, tag, id, sent_at)?;
+                invariants::dedup::on_id(self, id)?;
+            }
+        }
+        ensure(now >= sent_at, invariants::not_early::NAME, || {
+            "an answer came before its request".to_owned()
+        })?;
+        invariants::delivered_was_sent::once_per_send(self, tag)
+    }
+
+    /// A message came to a consumer. Returns its tag.
+    pub(crate) fn on_delivery(
+        &mut self,
+        now: Millis,
+        message: &DeliveryMessage<'_>,
+    ) -> Result<Held, Violation> {
+        let id = u128::from_be_bytes(message.meta.message_id);
+        let tag = invariants::delivered_was_sent::tag_of(self, message)?;
+        let is_new_id = !self.messages.contains_key(&id);
+        self.learn(tag, id)?;
+        if is_new_id {
+            invariants::delivered_was_sent::once_per_send(self, tag)?;
+            invariants::dedup::on_id(self, id)?;
+        }
+        invariants::acked_stays_gone::on_delivery(self, message)?;
+        invariants::attempts::on_delivery(self, message)?;
+        invariants::not_early::on_delivery(self, now, message)?;
+        self.hold(id, message)?;
+        invariants::one_per_group::on_delivery(self, id)?;
+        self.counts.delivered += 1;
+        let is_main = !main_of(message.queue).1;
+        self.counts.dead_lettered += u64::from(!is_main);
+        self.counts.redriven += u64::from(message.meta.redrive_count > 0);
+        Ok(Held {
+            queue: message.queue.to_owned(),
+            id,
+        })
+    }
+
+    /// An ack or nack is on its way.
+    pub(crate) fn on_settle_sent(&mut self, now: Millis, id: u128, is_ack: bool) {
+        let Some(message) = self.messages.get_mut(&id) else {
+            return;
+        };
+        if is_ack {
+            message.ack_sent = earlier(message.ack_sent, now);
+        }
+        message.settles.push(SettleSend {
+            sent_at: now,
+            answered_at: None,
+        });
+    }
+
+    /// An extension is on its way.
+    pub(crate) fn on_extend_sent(&mut self, now: Millis, id: u128, by_ms: u64) {
+        if let Some(message) = self.messages.get_mut(&id) {
+            message.extensions.push(ExtendSend {
+                sent_at: now,
+                by_ms,
+                answer: None,
+            });
+        }
+    }
+
+    /// A settlement sent at `sent_at` was answered.
+    pub(crate) fn on_settled(&mut self, now: Millis, sent_at: Millis, id: u128, settled: Settled) {
+        let Some(message) = self.messages.get_mut(&id) else {
+            return;
+        };
+        match settled {
+            Settled::Ack => {
+                self.counts.acked += 1;
+                message.ack_ok = earlier(message.ack_ok, now);
+                message.answer_settle(now, sent_at);
+            }
+            Settled::Nack(retry_after_ms) => {
+                self.counts.nacked += 1;
+                message.answer_settle(now, sent_at);
+                if let Some(ms) = retry_after_ms {
+                    let redrives = message.holdings.iter().map(|h| h.redrives).max();
+                    let floor = (now, sent_at.after_ms(ms), redrives.unwrap_or(0));
+                    message.retry_floor = Some(floor);
+                }
+            }
+            Settled::Extended(ends_at) => message.answer_extension(now, sent_at, Some(ends_at)),
+            Settled::RefusedSettle => message.refuse_settle(sent_at),
+            Settled::RefusedExtension => message.answer_extension(now, sent_at, None),
+        }
+    }
+
+    /// The broker's memory is gone: fast queues have forgotten their leases.
+    pub(crate) fn on_crash(&mut self, now: Millis) {
+        let Self {
+            queues,
+            sent,
+            messages,
+            ..
+        } = self;
+        for message in messages.values_mut() {
+            let queue = sent.get(message.tag).map(|sent| sent.queue.as_str());
+            let facts = queue.and_then(|queue| queues.get(queue));
+            if facts.is_some_and(|facts| facts.is_committed()) {
+                continue;
+            }
+            for holding in &mut message.holdings {
+                holding.forgotten_at = earlier(holding.forgotten_at, now);
+            }
+        }
+    }
+
+    /// Ties an id to a tag.
+    fn learn(&mut self, tag: usize, id: u128) -> Result<&mut MessageFacts, Violation> {
+        let message = self
+            .messages
+            .entry(id)
+            .or_insert_with(|| MessageFacts::new(tag));
+        ensure(
+            message.tag == tag,
+            invariants::delivered_was_sent::NAME,
+            || {
+                format!(
+                    "id {id:032x} stands for message {} and for message {tag}",
+                    message.tag
+                )
+            },
+        )?;
+        if let Some(sent) = self.sent.get_mut(tag) {
+            sent.ids.insert(id);
+        }
+        Ok(message)
+    }
+
+    fn hold(&mut self, id: u128, message: &DeliveryMessage<'_>) -> Check {
+        let is_draining = self.is_draining;
+        let facts = self.messages.get_mut(&id).ok_or_else(|| unsent(0))?;
+        facts.was_drained |= is_draining;
+        facts.holdings.push(Holding {
+            leased_at: Millis(message.meta.leased_at_ms),
+            expires_at: Millis(message.meta.lease_expires_at_ms),
+            forgotten_at: None,
+            redrives: message.meta.redrive_count,
+            is_main: !main_of(message.queue).1,
+        });
+        Ok(())
+    }
+}
+
+fn unsent(tag: usize) -> Violation {
+    Violation {
+        invariant: invariants::delivered_was_sent::NAME,
+        what: format!("message {tag} was never sent"),
+    }
+}

@@ -1,0 +1,16 @@
+//! The promises, one file each, with their source.
+//!
+//! A check reads the history and what just came, draws nothing and changes nothing.
+
+pub(crate) mod acked_stays_gone;
+pub(crate) mod attempts;
+pub(crate) mod credit;
+pub(crate) mod dedup;
+pub(crate) mod delivered_was_sent;
+pub(crate) mod log_shrinks;
+pub(crate) mod not_early;
+pub(crate) mod nothing_lost;
+pub(crate) mod one_per_group;
+pub(crate) mod protocol;
+pub(crate) mod recovers;
+pub(crate) mod statistics;

@@ -1,0 +1,29 @@
+//! The broker opens again after every fault it promises to survive, and comes to rest.
+//!
+//! Source: `design.md`, "The log": a torn tail is not corruption; a failed write or sync poisons
+//! the log until restart; a full disk is an alarm.
+
+use tanda_node::OpenError;
+
+use crate::failure::Violation;
+
+pub(crate) const NAME: &str = "the broker recovers";
+
+/// A start may fail while the disk fails calls; it may never see corruption.
+pub(crate) fn on_open_failed(error: &OpenError, disk_is_sound: bool) -> Result<(), Violation> {
+    let is_disk = matches!(error, OpenError::Log(tanda_wal::OpenError::Disk(_)));
+    if is_disk && !disk_is_sound {
+        return Ok(());
+    }
+    Err(Violation {
+        invariant: NAME,
+        what: format!("the node does not open: {error}"),
+    })
+}
+
+pub(crate) fn stuck(what: &str) -> Violation {
+    Violation {
+        invariant: NAME,
+        what: what.to_owned(),
+    }
+}

@@ -1,0 +1,399 @@
+//! The world: draws what happens next, and ends the run when a promise is broken.
+
+mod heal;
+mod network;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tanda_engine::Millis;
+
+use crate::Options;
+use crate::clients::{Admin, Client, Consumer, Cx, Manner, Producer, Role};
+use crate::failure::{Check, Failure, ensure};
+use crate::faults::{Plan, Strike};
+use crate::history::{Counts, History, QueueDraw, QueueFacts};
+use crate::host::{Death, Host};
+use crate::invariants::recovers;
+use crate::random::Random;
+use crate::trace::Trace;
+
+/// A run that found nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What was given.
+    pub seed: u64,
+    /// SHA-256 of every event in order, in hexadecimal: the same for the same seed.
+    pub digest: String,
+    /// Events in it.
+    pub events: u64,
+    /// Times the broker was started.
+    pub starts: u64,
+    /// What clients did and saw.
+    pub counts: Counts,
+}
+
+/// Runs one seed to its end.
+///
+/// # Errors
+/// A broken promise, or a panic anywhere below; the failure names the seed.
+pub fn run(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
+    let mut world = World::new(seed, options);
+    let outcome = catch_unwind(AssertUnwindSafe(|| world.live(options.steps)));
+    let (invariant, what) = match outcome {
+        Ok(Ok(())) => return Ok(world.report(seed)),
+        Ok(Err(violation)) => (violation.invariant, violation.what),
+        Err(panic) => ("panic", text_of(panic.as_ref())),
+    };
+    Err(Box::new(Failure {
+        seed,
+        step: world.step,
+        invariant,
+        what,
+        log: world.trace.into_lines(),
+    }))
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("no text").to_owned()
+}
+
+/// Unix milliseconds at which every run begins.
+const EPOCH: Millis = Millis(1_700_000_000_000);
+
+struct World {
+    now: Millis,
+    step: u64,
+    starts: u64,
+    host: Host,
+    clients: Vec<Client>,
+    history: History,
+    trace: Trace,
+    plan: Plan,
+    /// Earliest next start while the process is down.
+    down_until: Millis,
+    schedule: Random,
+    network: Random,
+    clock: Random,
+    process: Random,
+    /// How often each kind of step is drawn.
+    weights: Vec<(Step, u64)>,
+    weight_sum: u64,
+}
+
+/// What can happen in one step.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Act,
+    ToBroker,
+    Transmit,
+    ToClient,
+    Handle,
+    Run,
+    TakeFlush,
+    RunFlush,
+    FinishFlush,
+    Release,
+    Mail,
+    Timers,
+    Clock,
+}
+
+const STEPS: &[(Step, u64)] = &[
+    (Step::Act, 6),
+    (Step::ToBroker, 6),
+    (Step::Transmit, 4),
+    (Step::ToClient, 6),
+    (Step::Handle, 4),
+    (Step::Run, 4),
+    (Step::TakeFlush, 3),
+    (Step::RunFlush, 3),
+    (Step::FinishFlush, 3),
+    (Step::Release, 3),
+    (Step::Mail, 5),
+    (Step::Timers, 1),
+    (Step::Clock, 3),
+];
+
+impl World {
+    fn new(seed: u64, options: &Options) -> Self {
+        let mut schedule = Random::stream(seed, "schedule");
+        // Some seeds starve a part of the broker.
+        let weights: Vec<(Step, u64)> = STEPS
+            .iter()
+            .map(|(step, weight)| (*step, weight * schedule.between(1, 6)))
+            .collect();
+        Self {
+            now: EPOCH,
+            step: 0,
+            starts: 0,
+            host: Host::new(seed, options.canary),
+            clients: clients(seed),
+            history: History {
+                queues: queues(seed),
+                ..History::default()
+            },
+            trace: Trace::new(options.keeps_log),
+            plan: Plan::draw(seed),
+            down_until: EPOCH,
+            weight_sum: weights.iter().map(|(_, weight)| weight).sum(),
+            weights,
+            schedule,
+            network: Random::stream(seed, "network"),
+            clock: Random::stream(seed, "clock"),
+            process: Random::stream(seed, "process"),
+        }
+    }
+
+    fn report(self, seed: u64) -> Report {
+        Report {
+            seed,
+            digest: self.trace.digest(),
+            events: self.trace.events(),
+            starts: self.starts,
+            counts: self.history.counts,
+        }
+    }
+
+    fn live(&mut self, steps: u64) -> Check {
+        while self.step < steps {
+            self.step += 1;
+            if let Some(strike) = self.plan.next() {
+                self.strike(strike)?;
+            }
+            self.keep_process()?;
+            let step = self.draw_step();
+            self.do_step(step)?;
+            self.after_step()?;
+        }
+        self.heal()
+    }
+
+    fn draw_step(&mut self) -> Step {
+        let mut draw = self.schedule.below(self.weight_sum);
+        for (step, weight) in &self.weights {
+            if draw < *weight {
+                return *step;
+            }
+            draw -= weight;
+        }
+        Step::Clock
+    }
+
+    fn do_step(&mut self, step: Step) -> Check {
+        let now = self.now;
+        match step {
+            Step::Act => return self.act(),
+            Step::ToBroker => return self.arrive_at_broker(),
+            Step::Transmit => self.transmit(),
+            Step::ToClient => return self.arrive_at_client(),
+            Step::Mail => self.mail(),
+            Step::Handle => {
+                let most = self.schedule.length(20);
+                let count = self.host.handle(most, now);
+                self.trace.event(now, "handle", count as u64, &[]);
+            }
+            Step::Run => {
+                let more = self.host.run_node(now);
+                self.trace.event(now, "run", u64::from(more), &[]);
+            }
+            Step::TakeFlush => self.flush_step("take flush", |host| host.take_flush()),
+            Step::RunFlush => self.flush_step("run flush", |host| host.run_flush()),
+            Step::FinishFlush => self.flush_step("finish flush", |host| host.finish_flush(now)),
+            Step::Release => self.release(),
+            Step::Timers => {
+                let count = self.host.session_timers(now);
+                self.trace.event(now, "timers", count as u64, &[]);
+            }
+            Step::Clock => self.pass_time(),
+        }
+        Ok(())
+    }
+
+    fn flush_step(&mut self, name: &str, step: impl FnOnce(&mut Host) -> bool) {
+        let done = step(&mut self.host);
+        self.trace.event(self.now, name, u64::from(done), &[]);
+    }
+
+    fn release(&mut self) {
+        let count = self.host.release(self.now, &mut self.trace);
+        self.trace.event(self.now, "release", count as u64, &[]);
+    }
+
+    /// Mostly a little; sometimes up to the next deadline or far beyond.
+    fn pass_time(&mut self) {
+        let next = self.host.next_deadline().map_or(0, |at| self.now.until(at));
+        let ms = match self.clock.below(20) {
+            0 => next,
+            1 => self.clock.below(2_000),
+            2..=9 => self.clock.below(20),
+            _ => self.clock.below(3),
+        };
+        self.now = self.now.after_ms(ms);
+        self.trace.event(self.now, "clock", ms, &[]);
+    }
+
+    /// One client does something of its own accord.
+    fn act(&mut self) -> Check {
+        let index = self.schedule.index(self.clients.len());
+        self.act_as(index);
+        Ok(())
+    }
+
+    fn act_as(&mut self, index: usize) {
+        let Some(client) = self.clients.get_mut(index) else {
+            return;
+        };
+        if client.peer.is_none() {
+            if let Some(conn) = self.host.accept(index, self.now) {
+                client.connect(conn);
+                self.trace.event(self.now, "connect", conn, &[]);
+            }
+        } else {
+            client.act(&mut Cx {
+                now: self.now,
+                history: &mut self.history,
+                trace: &mut self.trace,
+            });
+        }
+        self.collect(index);
+    }
+
+    fn strike(&mut self, strike: Strike) -> Check {
+        self.trace.event(self.now, "strike", strike as u64, &[]);
+        self.trace.note(self.now, || format!("  {strike:?}"));
+        match strike {
+            Strike::PowerLoss => self.die(Death::PowerLoss),
+            Strike::Kill => self.die(Death::Kill),
+            Strike::Cut => self.cut_one(),
+            Strike::PowerLossSoon
+            | Strike::DiskError
+            | Strike::ShortCall
+            | Strike::Full
+            | Strike::Room => {
+                self.plan.prepare(strike, &self.host);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends what the disk has ended, restarts what an operator would restart.
+    fn keep_process(&mut self) -> Check {
+        if self.host.disk.is_down() {
+            return self.die(Death::PowerLoss);
+        }
+        let Some(node) = &self.host.node else {
+            if self.now >= self.down_until && self.process.one_in(5) {
+                return self.start(false);
+            }
+            return Ok(());
+        };
+        if node.failed().is_some() && self.process.one_in(60) {
+            let death = self.draw_death();
+            return self.die(death);
+        }
+        Ok(())
+    }
+
+    fn draw_death(&mut self) -> Death {
+        if self.process.one_in(2) {
+            Death::PowerLoss
+        } else {
+            Death::Kill
+        }
+    }
+
+    fn die(&mut self, death: Death) -> Check {
+        self.trace.event(self.now, "die", death as u64, &[]);
+        self.lose_wires()?;
+        let lost = self.host.die(death);
+        self.history.on_crash(self.now);
+        for index in lost {
+            self.lose(index)?;
+        }
+        let pause_ms = match self.clock.below(4) {
+            0 => 0,
+            1 => self.clock.below(20_000),
+            _ => self.clock.below(200),
+        };
+        self.down_until = self.now.after_ms(pause_ms);
+        if self.process.one_in(2) {
+            self.now = self.down_until;
+        }
+        Ok(())
+    }
+
+    /// Starts the process. It may fail while the disk fails calls, never on a sound disk.
+    fn start(&mut self, disk_is_sound: bool) -> Check {
+        // The wall clock may have been set back while the process was down.
+        let back_ms = if self.clock.one_in(4) {
+            self.clock.below(10_000)
+        } else {
+            0
+        };
+        let wall = Millis(self.now.0 - back_ms);
+        let opened = self.host.open(wall, &mut self.process);
+        self.trace
+            .event(self.now, "start", u64::from(opened.is_ok()), &[]);
+        let Err(error) = opened else {
+            self.starts += 1;
+            let floor = self.host.node.as_ref().map(|node| node.clock_floor());
+            let is_past = floor.is_none_or(|floor| floor <= self.now);
+            return ensure(is_past, recovers::NAME, || {
+                format!(
+                    "the clock is to start at {floor:?}, but it is {:?}",
+                    self.now
+                )
+            });
+        };
+        self.trace.note(self.now, || format!("  {error}"));
+        recovers::on_open_failed(&error, disk_is_sound)?;
+        let death = self.draw_death();
+        self.die(death)
+    }
+
+    fn after_step(&mut self) -> Check {
+        // What a dead machine did last never leaves it.
+        if self.host.disk.is_down() {
+            return self.die(Death::PowerLoss);
+        }
+        self.host.assert_invariants();
+        Ok(())
+    }
+}
+
+/// Four queues that stay, and one that comes and goes.
+fn queues(seed: u64) -> std::collections::BTreeMap<String, QueueFacts> {
+    let mut random = Random::stream(seed, "queues");
+    let count = random.between(1, 4);
+    let mut queues = std::collections::BTreeMap::new();
+    for number in 0..count {
+        let facts = QueueFacts::new(QueueDraw::draw(&mut random), false);
+        queues.insert(format!("queue-{number}"), facts);
+    }
+    if random.one_in(2) {
+        let facts = QueueFacts::new(QueueDraw::draw(&mut random), true);
+        queues.insert("scratch".to_owned(), facts);
+    }
+    queues
+}
+
+fn clients(seed: u64) -> Vec<Client> {
+    let mut random = Random::stream(seed, "clients");
+    let mut clients = vec![Client::new(
+        Role::Admin(Admin::default()),
+        Random::stream(seed, "admin"),
+    )];
+    for number in 0..random.between(1, 4) {
+        let mut own = Random::stream(seed, &format!("producer {number}"));
+        let producer = Producer::new(&mut own);
+        clients.push(Client::new(Role::Producer(producer), own));
+    }
+    for number in 0..random.between(1, 5) {
+        let mut own = Random::stream(seed, &format!("consumer {number}"));
+        let consumer = Consumer::new(Manner::draw(&mut own));
+        clients.push(Client::new(Role::Consumer(consumer), own));
+    }
+    clients
+}

@@ -1,0 +1,96 @@
+//! A fixed set of seeds, the same bytes twice, and bugs built in on purpose.
+
+use tanda_sim::{Canary, Counts, Options, Report, run};
+
+/// Seeds of the fixed set. Others are run with the program of this crate.
+const SEEDS: u64 = 60;
+
+#[expect(clippy::panic, reason = "a failure's own text begins with the seed")]
+fn passes(seed: u64) -> Report {
+    match run(seed, &Options::default()) {
+        Ok(report) => report,
+        Err(failure) => panic!("{failure}"),
+    }
+}
+
+#[test]
+fn the_fixed_seeds_hold_every_promise() {
+    let mut sum = Counts::default();
+    let mut starts = 0;
+    for seed in 0..SEEDS {
+        let report = passes(seed);
+        let counts = report.counts;
+        starts += report.starts;
+        sum.confirmed += counts.confirmed;
+        sum.duplicates += counts.duplicates;
+        sum.unknown_sends += counts.unknown_sends;
+        sum.acked += counts.acked;
+        sum.nacked += counts.nacked;
+        sum.dead_lettered += counts.dead_lettered;
+        sum.redriven += counts.redriven;
+    }
+    // A set of seeds that does nothing proves nothing.
+    let all = [
+        starts - SEEDS,
+        sum.confirmed,
+        sum.duplicates,
+        sum.unknown_sends,
+        sum.acked,
+        sum.nacked,
+        sum.dead_lettered,
+        sum.redriven,
+    ];
+    assert!(
+        all.iter().all(|count| *count > SEEDS),
+        "{sum:?}, {starts} starts"
+    );
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    for seed in [3, 7, 1_000_003] {
+        let (first, second) = (passes(seed), passes(seed));
+        assert!(first.events > 1_000, "{first:?}");
+        assert_eq!(first, second);
+    }
+    assert_ne!(passes(1).digest, passes(2).digest);
+}
+
+/// How many of the first seeds find a bug, and what they call it.
+fn found(canary: Canary) -> Vec<&'static str> {
+    let options = Options {
+        canary,
+        ..Options::default()
+    };
+    let runs = (0..20).filter_map(|seed| run(seed, &options).err());
+    runs.map(|failure| {
+        let text = failure.to_string();
+        assert!(
+            text.starts_with(&format!("seed {}", failure.seed)),
+            "{text}"
+        );
+        failure.invariant
+    })
+    .collect()
+}
+
+#[test]
+fn effects_released_before_their_records_are_on_disk_are_found() {
+    let found = found(Canary::SyncLies);
+    assert!(found.len() >= 3, "{found:?}");
+}
+
+#[test]
+fn writes_that_never_reach_the_disk_are_found() {
+    let found = found(Canary::LostWrites);
+    assert!(found.len() >= 3, "{found:?}");
+}
+
+#[test]
+fn deliveries_repeated_by_the_server_are_found() {
+    let found = found(Canary::RepeatedDelivery);
+    assert!(
+        found.contains(&"attempts are counted and limited"),
+        "{found:?}"
+    );
+}
