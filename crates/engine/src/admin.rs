@@ -73,6 +73,33 @@ pub enum AdminRequest {
     },
 }
 
+impl AdminRequest {
+    /// Rough size in memory of its texts, for the bounds of the command channel.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        let script = |script: &Option<String>| script.as_ref().map_or(0, String::len);
+        match self {
+            Self::CreateQueue(spec) => {
+                spec.name.len() + script(&spec.on_enqueue) + script(&spec.on_failure)
+            }
+            Self::UpdateQueue { name, changes } => {
+                let change = |change: &Option<Option<String>>| change.as_ref().map_or(0, script);
+                name.len() + change(&changes.on_enqueue) + change(&changes.on_failure)
+            }
+            Self::SetConfig { key, value } => key.len() + value.len(),
+            Self::DeleteQueue { name }
+            | Self::PurgeQueue { name }
+            | Self::QueueStats { name }
+            | Self::InspectQueue { name }
+            | Self::Redrive { name, .. }
+            | Self::Explain { name, .. } => name.len(),
+            Self::GetConfig { key } => key.len(),
+            Self::ListConfig { prefix } => prefix.len(),
+            Self::ListQueues | Self::SetRebalancing(_) | Self::ClusterStatus => 0,
+        }
+    }
+}
+
 /// The answer to an [`AdminRequest`], variant by variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AdminReply {
@@ -177,6 +204,8 @@ pub enum UpdateQueueError {
     },
     /// Scripts cannot be given (yet).
     ScriptsUnsupported,
+    /// The disk is full.
+    Storage,
 }
 
 /// Why a queue was not deleted.
@@ -292,6 +321,8 @@ pub enum RuntimeConfigError {
         /// The most entries allowed.
         max: usize,
     },
+    /// The disk is full.
+    Storage,
 }
 
 /// Why a queue delivers or does not.

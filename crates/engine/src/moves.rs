@@ -2,7 +2,7 @@
 
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::{Flags, Place, Slot};
-use crate::queue::{KeepKey, NewMessage, Removed, Role};
+use crate::queue::{KeepKey, NewMessage, Removed, Role, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
 use crate::{Lsn, Millis};
@@ -139,6 +139,7 @@ impl Engine {
             key: key.as_deref().unwrap_or_default(),
             priority,
             weight: entry.weight,
+            weighs: Weighs::NewKey,
             redrives: entry.redrives.saturating_add(u16::from(redrive)),
             flags: entry.flags,
         });

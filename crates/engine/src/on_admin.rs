@@ -11,9 +11,9 @@ use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_long, put_short};
 use crate::validate::{check_changes, check_spec};
 use crate::{
-    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, Event, Lsn,
-    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Rebalancing, RedriveError, Redriven,
-    ReplyTo, RuntimeConfigError, UpdateQueueError,
+    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError,
+    DeliveryDurability, Event, Lsn, Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec,
+    Rebalancing, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
 };
 
 /// What a name ends in when it belongs to a dead-letter queue.
@@ -169,9 +169,15 @@ impl Engine {
             .dead_letters_of(index)
             .ok_or(UpdateQueueError::ReservedName)?;
         check_changes(changes)?;
+        if self.storage_full {
+            return Err(UpdateQueueError::Storage);
+        }
         let config = changes.apply(&self.queues.at(index).config, &self.config.defaults);
         for index in [index, dead_letters] {
-            self.queues.at_mut(index).config = config.clone();
+            let before = core::mem::replace(&mut self.queues.at_mut(index).config, config.clone());
+            if before.durability == DeliveryDurability::Fast {
+                self.write_leases_now_committed(cx, index);
+            }
             self.touch(index);
         }
         self.write_queue(cx, index);
@@ -267,6 +273,9 @@ impl Engine {
         let (len, max) = (key.len(), limits.config_key_bytes_max);
         if key.is_empty() || len > max {
             return Err(RuntimeConfigError::BadKey { len, max });
+        }
+        if self.storage_full {
+            return Err(RuntimeConfigError::Storage);
         }
         let max = limits.config_entries_max;
         if self.runtime.len() >= max && !self.runtime.contains_key(&key) {

@@ -3,7 +3,7 @@
 use crate::engine::{Cx, Engine};
 use crate::key::{Properties, WHOLE_QUEUE, idempotency_hash, key_hash};
 use crate::queue::entries::Flags;
-use crate::queue::{NewMessage, Queue};
+use crate::queue::{NewMessage, Queue, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{StoredContent, StoredFields, add_stored, begin_stored};
 use crate::store::{RECORD_BYTES, StoredAt};
@@ -240,6 +240,7 @@ impl Engine {
             key: new.key,
             priority: new.item.priority,
             weight: new.item.weight,
+            weighs: Weighs::Key,
             redrives: 0,
             flags,
         });

@@ -2,7 +2,7 @@
 
 use crate::engine::{Cx, Engine};
 use crate::moves::{Move, Retry};
-use crate::queue::entries::{Flags, Slot};
+use crate::queue::entries::{Flags, Place, Slot};
 use crate::queue::leases::{Lease, NEVER};
 use crate::queues::QueueIndex;
 use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
@@ -32,7 +32,7 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
-    fn push(&mut self, position: Option<u64>, time: Millis) {
+    pub(crate) fn push(&mut self, position: Option<u64>, time: Millis) {
         if let Some(position) = position {
             self.positions.push(position);
             self.times.push(time);
@@ -221,6 +221,29 @@ impl Engine {
         timed.positions.clear();
         timed.times.clear();
         self.queues.at_mut(index).last_lsn = self.append(cx);
+    }
+
+    /// A fast queue's leases were never written; a committed queue's have to be on disk.
+    pub(crate) fn write_leases_now_committed(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let queue = self.queues.at(index);
+        if queue.config.durability != DeliveryDurability::Committed {
+            return;
+        }
+        let slots = queue.entries.live_slots(0, queue.entries.slots());
+        let leased = slots.filter_map(|slot| {
+            let entry = queue.entries.at(slot);
+            let lease = queue.leases.find(entry.id).filter(|lease| !lease.reclaim)?;
+            let durable = entry.place == Place::Leased && !entry.flags.has(Flags::TRANSIENT);
+            durable.then_some((entry.position, lease.expires_at))
+        });
+        let leased: Vec<_> = leased.collect();
+        for leased in leased.chunks(POSITIONS_MAX) {
+            let mut timed = Timed::default();
+            for (position, end) in leased {
+                timed.push(Some(*position), *end);
+            }
+            self.write_timed(cx, index, Kind::Extended, &mut timed);
+        }
     }
 
     /// Writes that leases ended as requeues. A fast queue's leases were never written.

@@ -15,7 +15,7 @@ use crate::moves::Move;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::NEVER;
-use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role};
+use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role, Weighs};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
@@ -247,6 +247,7 @@ impl Engine {
                 key: message.key,
                 priority: message.priority,
                 weight: message.weight,
+                weighs: Weighs::Key,
                 redrives: 0,
                 flags: dedup,
             });

@@ -83,7 +83,9 @@ impl Request {
         const BASE: usize = 64;
         match self {
             Self::Publish { batch, .. } => {
-                BASE + batch.data.len() + size_of_val(batch.items.as_slice())
+                BASE + batch.data.len()
+                    + size_of_val(batch.items.as_slice())
+                    + size_of_val(batch.routes.as_slice())
             }
             Self::Settle { batch, .. } => {
                 BASE + batch.data.len() + size_of_val(batch.items.as_slice())
@@ -93,8 +95,8 @@ impl Request {
             | Self::Drained { .. }
             | Self::Subscribe { .. }
             | Self::Grant { .. }
-            | Self::Unsubscribe { .. }
-            | Self::Admin { .. } => BASE,
+            | Self::Unsubscribe { .. } => BASE,
+            Self::Admin { request, .. } => BASE + request.weight_bytes(),
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use hashbrown::HashTable;
 
+use super::Weighs;
 use super::entries::{Entries, NIL, Slot};
 use super::rings::Ring;
 
@@ -121,7 +122,7 @@ impl Lanes {
     }
 
     /// The lane of `key`, with one more message that belongs to it.
-    pub(crate) fn hold(&mut self, key: &str, priority: u8, weight: u32) -> u32 {
+    pub(crate) fn hold(&mut self, key: &str, priority: u8, (weight, weighs): (u32, Weighs)) -> u32 {
         let hash = self.hasher.hash_one((key, priority));
         let lanes = &self.lanes;
         // Empty keys are not compared as bytes: they have no address, and glibc's vector memcmp
@@ -138,7 +139,9 @@ impl Lanes {
         };
         let it = self.at_mut(lane);
         it.held += 1;
-        it.weight = weight;
+        if weighs == Weighs::Key || it.held == 1 {
+            it.weight = weight;
+        }
         lane
     }
 

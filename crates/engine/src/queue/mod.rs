@@ -54,8 +54,19 @@ pub(crate) struct NewMessage<'a> {
     pub(crate) key: &'a str,
     pub(crate) priority: u8,
     pub(crate) weight: u32,
+    /// Whether the message says what its key weighs from now on.
+    pub(crate) weighs: Weighs,
     pub(crate) redrives: u16,
     pub(crate) flags: Flags,
+}
+
+/// Whether a message says what its fairness key weighs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Weighs {
+    /// It is newly enqueued: its weight is the key's from now on.
+    Key,
+    /// It came from another queue: its weight counts only when the key has no other message.
+    NewKey,
 }
 
 /// A message that left, with what outlives it.
@@ -155,7 +166,9 @@ impl Queue {
     pub(crate) fn store(&mut self, new: NewMessage<'_>) -> Slot {
         let position = self.next_position;
         self.next_position = self.next_position.saturating_add(1);
-        let lane = self.lanes.hold(new.key, new.priority, new.weight.max(1));
+        let lane = self
+            .lanes
+            .hold(new.key, new.priority, (new.weight.max(1), new.weighs));
         let slot = self.entries.insert(Entry {
             id: new.id,
             position,

@@ -260,3 +260,18 @@ fn dead_letters_survive_the_release_of_their_lease() {
     assert_eq!((b.held("jobs"), b.held("jobs.dlq")), ((0, 0), (1, 0)));
     assert_eq!(b.id("a").enqueued_at(), Millis(b.now().0 - 1_000));
 }
+
+#[test]
+fn a_redriven_message_does_not_set_back_the_weight_of_its_key() {
+    let mut b = Broker::with(QueueSpec {
+        max_attempts: 1,
+        ..queue("jobs")
+    });
+    b.send(&[job("old").key("tenant").weight(1)]);
+    b.worker("w", "jobs", Some(1));
+    b.settle("jobs", &[("old", NACK)]);
+    b.send(&[job("new").key("tenant").weight(5)]);
+    b.redrive("jobs.dlq", 0);
+    let keys = b.stats("jobs").keys;
+    assert_eq!((keys.len(), keys[0].weight, keys[0].pending), (1, 5, 2));
+}

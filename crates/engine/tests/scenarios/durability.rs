@@ -255,3 +255,27 @@ fn durability_can_change() {
     assert_eq!(b.held("jobs.dlq"), (0, 0));
     assert_eq!(b.held("jobs"), (0, 1), "in the reclaim grace");
 }
+
+#[test]
+fn leases_of_a_queue_that_becomes_committed_are_on_disk() {
+    let mut b = Broker::with(fast());
+    b.worker("w", "jobs", None);
+    b.send(&jobs(["a", "b"]));
+    assert_eq!(b.got(), ["w: a b"]);
+    let changes = QueueChanges {
+        durability: Some(DeliveryDurability::Committed),
+        ..QueueChanges::default()
+    };
+    b.h.admin(tanda_engine::AdminRequest::UpdateQueue {
+        name: "jobs".to_owned(),
+        changes: Box::new(changes),
+    });
+    b.ack("jobs", ["b"]);
+    b.restart(0);
+    b.worker("v", "jobs", None);
+    b.advance(29_999);
+    assert_eq!(b.got(), Vec::<String>::new(), "`w` may still hold it");
+    b.advance(1);
+    b.advance(100);
+    assert_eq!(b.got(), ["v: a#2"]);
+}

@@ -68,6 +68,7 @@ pub(super) const fn update_queue(error: &UpdateQueueError) -> ErrorCode {
         UpdateQueueError::ReservedName => ErrorCode::ReservedQueueName,
         UpdateQueueError::InvalidSetting { .. } => ErrorCode::InvalidConfigValue,
         UpdateQueueError::ScriptsUnsupported => ErrorCode::LuaCompilationError,
+        UpdateQueueError::Storage => ErrorCode::StorageError,
     }
 }
 
@@ -93,6 +94,7 @@ pub(super) const fn set_config(error: RuntimeConfigError) -> ErrorCode {
         RuntimeConfigError::BadKey { .. } | RuntimeConfigError::TooMany { .. } => {
             ErrorCode::InvalidConfigValue
         }
+        RuntimeConfigError::Storage => ErrorCode::StorageError,
     }
 }
 

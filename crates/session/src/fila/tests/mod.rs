@@ -287,6 +287,7 @@ fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
             start: u32::try_from(chunk.len()).unwrap(),
             fairness_key: Span { start: 0, len: 6 },
             weight: 3,
+            deliveries: 1,
             attempts: 2,
             redrives: 1,
         });
