@@ -61,6 +61,7 @@ impl Consumer {
             consumer: self.clone(),
             queue: queue.into(),
             prefetch: Some(PREFETCH_DEFAULT),
+            messages_max: None,
             buffer_bytes_max: BUFFER_BYTES_MAX_DEFAULT,
             throttles: Vec::new(),
         }
@@ -111,6 +112,7 @@ pub struct Subscribe {
     consumer: Consumer,
     queue: Arc<str>,
     prefetch: Option<u32>,
+    messages_max: Option<u64>,
     buffer_bytes_max: usize,
     throttles: Vec<Throttle>,
 }
@@ -120,6 +122,14 @@ impl Subscribe {
     /// After a reconnect it may be passed by one message.
     pub const fn prefetch(mut self, messages: u32) -> Self {
         self.prefetch = Some(messages);
+        self
+    }
+
+    /// Asks for at most so many messages in all, so that none is leased that will not be read. The
+    /// subscription does not end by itself. After a reconnect it may be passed by one message. No
+    /// bound by default, and none on an [`unlimited`](Self::unlimited) subscription.
+    pub const fn messages_max(mut self, messages: u64) -> Self {
+        self.messages_max = Some(messages);
         self
     }
 
@@ -154,13 +164,17 @@ impl Subscribe {
             consumer,
             queue,
             prefetch,
+            messages_max,
             buffer_bytes_max,
             throttles,
         } = self;
         let handle = consumer.handle;
         let slot = SlotId(consumer.newest_slot.fetch_add(1, Ordering::Relaxed));
         let flow = Arc::new(Flow {
-            window: prefetch.map(CreditWindow::new),
+            window: prefetch.map(|prefetch| match messages_max {
+                Some(messages) => CreditWindow::with_total(prefetch, messages),
+                None => CreditWindow::new(prefetch),
+            }),
             buffered_bytes: AtomicUsize::new(0),
             buffer_bytes_max,
         });

@@ -7,7 +7,8 @@
 //! `granted` the credit given in all, `granted <= prefetch + released` holds, save for one message
 //! after a reconnect (see [`CreditWindow::reopen`]). What is missing to equality is due to the
 //! server. It is granted when half of the prefetch is due, or when the consumer waits while the
-//! server has no credit left: waiting for more releases could then be waiting for ever.
+//! server has no credit left: waiting for more releases could then be waiting for ever. A
+//! subscription that asked for a number of messages in all is granted no more than that.
 //!
 //! The counters are atomic, because messages are settled on any task while one task owns the
 //! connection.
@@ -18,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct CreditWindow {
     prefetch: u64,
+    /// The most credit to grant in all.
+    total_max: u64,
     /// Messages due that are worth a `Credit` frame; `1 <= batch <= prefetch`.
     batch: u64,
     released: AtomicU64,
@@ -37,11 +40,24 @@ impl CreditWindow {
         let batch = prefetch.div_ceil(2);
         Self {
             prefetch,
+            total_max: u64::MAX,
             batch,
             released: AtomicU64::new(0),
             granted: AtomicU64::new(prefetch),
             grant_at: AtomicU64::new(batch),
             is_starved: AtomicBool::new(false),
+        }
+    }
+
+    /// A window that asks for at most so many messages in all, so that none is delivered that the
+    /// consumer will not read. 0 counts as 1.
+    #[must_use]
+    pub fn with_total(prefetch: u32, messages: u64) -> Self {
+        let messages = messages.max(1);
+        let prefetch = u32::try_from(messages).map_or(prefetch, |messages| messages.min(prefetch));
+        Self {
+            total_max: messages,
+            ..Self::new(prefetch)
         }
     }
 
@@ -110,7 +126,8 @@ impl CreditWindow {
 
     /// Credit that is missing when `granted` was granted.
     fn due(&self, granted: u64) -> u64 {
-        (self.prefetch + self.released.load(Ordering::SeqCst)).saturating_sub(granted)
+        let wanted = self.prefetch + self.released.load(Ordering::SeqCst);
+        wanted.min(self.total_max).saturating_sub(granted)
     }
 
     fn set_granted(&self, granted: u64) {
@@ -175,6 +192,24 @@ mod tests {
         assert!(!window.release(1), "the server has credit again");
         assert!(window.wait(101), "one was released before");
         assert_eq!(window.take_grant(), Some(1));
+    }
+
+    #[test]
+    fn a_total_is_never_passed() {
+        let window = CreditWindow::with_total(4, 7);
+        assert_eq!(window.prefetch(), 4);
+        assert!(!window.release(1));
+        assert!(window.release(1));
+        assert_eq!(window.take_grant(), Some(2));
+        assert!(!window.release(1));
+        assert!(window.release(1));
+        assert_eq!(window.take_grant(), Some(1), "seven in all");
+        for _ in 0..3 {
+            let _asked = window.release(1);
+            assert_eq!(window.take_grant(), None);
+        }
+        assert!(!window.wait(7), "nothing more is due");
+        assert_eq!(CreditWindow::with_total(100, 3).prefetch(), 3);
     }
 
     #[test]
