@@ -1,22 +1,49 @@
 //! The `tanda` command: each subcommand is a file; this one only tells them apart.
 
+mod bench;
 mod check_config;
+mod config;
 mod config_args;
+mod confirm;
+mod consume;
+mod durations;
+mod failure;
+mod health;
+mod http_door;
+mod moments;
+mod note;
+mod output;
+mod progress;
+mod queue;
+mod redrive;
+mod send;
 mod serve;
+mod signals;
+mod table;
+mod target;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+use failure::Failure;
+use target::TargetArgs;
 
 /// Message bodies are many buffers that are made on one thread and dropped on another, and an idle
 /// broker should be small: mimalloc is good at both.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const AFTER_HELP: &str = "\
+Exit codes: 0 done; 1 the broker refused or cannot be reached; 2 wrong usage; 3 not found.
+Durations are written like 250ms, 30s, 5m, 1h30m.";
+
 /// A message broker: everyone gets a turn, nothing is lost, and you can see why.
 #[derive(Debug, Parser)]
-#[command(name = "tanda", version, arg_required_else_help = true)]
+#[command(name = "tanda", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
+    #[command(flatten)]
+    target: TargetArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -27,11 +54,60 @@ enum Command {
     Serve(config_args::ConfigArgs),
     /// Check a configuration and show what it comes to, without running anything.
     CheckConfig(config_args::ConfigArgs),
+    /// Make, change, look at, empty and remove queues.
+    #[command(subcommand)]
+    Queue(queue::QueueCommand),
+    /// Send messages: arguments, files, or lines of standard input.
+    Send(Box<send::SendArgs>),
+    /// Receive messages: look at them, acknowledge them, or run a command for each.
+    Consume(Box<consume::ConsumeArgs>),
+    /// Move messages from a dead-letter queue back to its queue.
+    Redrive(redrive::RedriveArgs),
+    /// Runtime configuration: keys and values that scripts read.
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// A short load on a running broker, for a first impression.
+    Bench(bench::BenchArgs),
+    /// Whether the broker is well.
+    Health(health::HealthArgs),
 }
 
 fn main() -> ExitCode {
-    match Cli::parse().command {
-        Command::Serve(args) => serve::run(&args),
-        Command::CheckConfig(args) => check_config::run(&args),
+    let cli = Cli::parse();
+    let outcome = match cli.command {
+        Command::Serve(args) => return with_no_target(&cli.target, || serve::run(&args)),
+        Command::CheckConfig(args) => {
+            return with_no_target(&cli.target, || check_config::run(&args));
+        }
+        Command::Queue(command) => block_on(queue::run(command, cli.target)),
+        Command::Send(args) => block_on(send::run(*args, cli.target)),
+        Command::Consume(args) => block_on(consume::run(*args, cli.target)),
+        Command::Redrive(args) => block_on(redrive::run(args, cli.target)),
+        Command::Config(command) => block_on(config::run(command, cli.target)),
+        Command::Bench(args) => block_on(bench::run(args, cli.target)),
+        Command::Health(args) => block_on(health::run(args, cli.target)),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
     }
+}
+
+/// Where a broker is found says nothing to the broker itself.
+fn with_no_target(target: &TargetArgs, run: impl FnOnce() -> ExitCode) -> ExitCode {
+    if target.is_given() {
+        let text = "--addr, --http and --json before the command are for commands that call a \
+                    broker; put the broker's own options after `serve`";
+        return Failure::Usage(text.to_owned()).report();
+    }
+    run()
+}
+
+/// Commands wait for one connection: one thread is enough.
+fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::io("start the runtime", source))?;
+    runtime.block_on(command)
 }

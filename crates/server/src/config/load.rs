@@ -172,6 +172,10 @@ fn origins(layers: &mut Layers) -> Vec<(&'static str, String, Source)> {
     OPTIONS.iter().map(of).collect()
 }
 
+/// Variables that are ours and no options of the broker: where its file is, and where the commands
+/// of an operator find it.
+const NO_OPTIONS: [&str; 2] = ["TANDA_CONFIG", "TANDA_ADDR"];
+
 fn read_env(env: &[(String, String)], layers: &mut Layers, warnings: &mut Vec<String>) {
     for (name, text) in env.iter().filter(|(name, _)| name.starts_with("TANDA_")) {
         if let Some(spec) = OPTIONS.iter().find(|spec| spec.env() == *name) {
@@ -179,7 +183,7 @@ fn read_env(env: &[(String, String)], layers: &mut Layers, warnings: &mut Vec<St
                 spec.key.to_owned(),
                 (text.clone(), Source::Env(name.clone())),
             );
-        } else if name != "TANDA_CONFIG" {
+        } else if !NO_OPTIONS.contains(&name.as_str()) {
             // A warning only: orchestrators put variables of their own under a service's name.
             let names: Vec<String> = OPTIONS.iter().map(OptionSpec::env).collect();
             let hint = nearest(name, names.iter().map(String::as_str))

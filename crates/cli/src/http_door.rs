@@ -1,0 +1,207 @@
+//! Calls the broker's HTTP door, for what Fila has no frame for.
+//!
+//! Owns: one GET or POST per connection, its time and size limits, and the errors of the door as
+//! failures. hyper does HTTP: the server links it already.
+
+use std::{fmt, io, time::Duration};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::{Method, Request, StatusCode, client::conn::http1, header};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::{net::TcpStream, time::timeout};
+
+use crate::failure::{Failure, IS_IT_RUNNING};
+
+/// For connecting and for the answer together; the door itself gives up after 10 s.
+const TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Where the door is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HttpDoor {
+    /// `host:port`.
+    authority: String,
+}
+
+impl HttpDoor {
+    /// Reads `http://HOST:PORT`; the scheme may be left out.
+    pub(crate) fn new(url: &str) -> Result<Self, String> {
+        let wrong = |what: &str| {
+            format!("{what} in the address of the HTTP door {url:?}; write http://HOST:PORT")
+        };
+        let authority = match url.split_once("://") {
+            None => url,
+            Some(("http", rest)) => rest,
+            Some(_) => return Err(wrong("a scheme other than http")),
+        };
+        let authority = authority.strip_suffix('/').unwrap_or(authority);
+        let Some((host, port)) = authority.rsplit_once(':') else {
+            return Err(wrong("no port"));
+        };
+        if port.parse::<u16>().is_err() {
+            return Err(wrong("no port number after the colon"));
+        }
+        let fits = |c: char| c.is_ascii_alphanumeric() || ".-_[]:".contains(c);
+        if host.is_empty() || !host.chars().all(fits) {
+            return Err(wrong("no host name or address"));
+        }
+        Ok(Self {
+            authority: authority.to_owned(),
+        })
+    }
+
+    /// What stands at a path.
+    pub(crate) async fn read(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::GET, path).await
+    }
+
+    /// Does what a path stands for.
+    pub(crate) async fn act(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::POST, path).await
+    }
+
+    async fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
+        let exchange = timeout(TIMEOUT, self.exchange(method, path));
+        let (status, body) = exchange
+            .await
+            .unwrap_or_else(|_elapsed| Err(Trouble::Slow))
+            .map_err(|trouble| self.unreachable(&trouble))?;
+        let Ok(value) = serde_json::from_slice::<Value>(&body) else {
+            return Err(Failure::Refused(format!(
+                "http://{} answered {status} to {path}, and no JSON; another program listens there",
+                self.authority
+            )));
+        };
+        if status.is_success() {
+            return Ok(value);
+        }
+        Err(refusal(status, &value))
+    }
+
+    async fn exchange(&self, method: Method, path: &str) -> Result<(StatusCode, Bytes), Trouble> {
+        let stream = TcpStream::connect(&self.authority)
+            .await
+            .map_err(Trouble::Connect)?;
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(Trouble::http)?;
+        let connection = tokio::spawn(connection);
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, &self.authority)
+            .body(Empty::<Bytes>::new())
+            .map_err(Trouble::http)?;
+        let answer = sender.send_request(request).await.map_err(Trouble::http)?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
+        let body = body.collect().await.map_err(Trouble::http)?.to_bytes();
+        connection.abort();
+        Ok((status, body))
+    }
+
+    fn unreachable(&self, trouble: &Trouble) -> Failure {
+        Failure::Refused(format!(
+            "cannot reach the HTTP door at {}: {trouble}; {IS_IT_RUNNING} --http URL (or \
+             TANDA_HTTP) names another place",
+            self.authority
+        ))
+    }
+}
+
+/// `{"error": {"code", "message", "hint"}}` as a failure.
+fn refusal(status: StatusCode, value: &Value) -> Failure {
+    let field = |name: &str| {
+        let found = value.get("error").and_then(|error| error.get(name));
+        found.and_then(Value::as_str)
+    };
+    let mut text =
+        field("message").map_or_else(|| format!("the HTTP door says {status}"), str::to_owned);
+    if field("code") == Some("queue_not_found") {
+        text.push_str("; `tanda queue list` shows those there are");
+    } else if let Some(hint) = field("hint") {
+        text.push_str("; ");
+        text.push_str(hint);
+    }
+    if status == StatusCode::NOT_FOUND {
+        Failure::NotFound(text)
+    } else {
+        Failure::Refused(text)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+enum Trouble {
+    Connect(io::Error),
+    Http(String),
+    Slow,
+}
+
+impl Trouble {
+    fn http(error: impl fmt::Display) -> Self {
+        Self::Http(error.to_string())
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => error.fmt(f),
+            Self::Http(error) => f.write_str(error),
+            Self::Slow => write!(f, "no answer within {} s", TIMEOUT.as_secs()),
+        }
+    }
+}
+
+/// The path of a queue, its name percent-encoded (RFC 3986, section 2).
+pub(crate) fn queue_path(name: &str) -> String {
+    let mut path = String::from("/api/tanda/queues/");
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            path.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_url_or_host_and_port() {
+        let urls = [
+            ("http://127.0.0.1:15672", "127.0.0.1:15672"),
+            ("http://localhost:80/", "localhost:80"),
+            ("[::1]:9", "[::1]:9"),
+        ];
+        for (url, authority) in urls {
+            assert_eq!(HttpDoor::new(url).unwrap().authority, authority);
+        }
+        let bad = [
+            "",
+            "https://a:1",
+            "http://a",
+            "http://a:b",
+            "http://:1",
+            "http://a b:1",
+            "a/b:1",
+        ];
+        for url in bad {
+            let error = HttpDoor::new(url).unwrap_err();
+            assert!(error.contains(&format!("{url:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_are_encoded_into_one_path_segment() {
+        assert_eq!(queue_path("a.b-c"), "/api/tanda/queues/a.b-c");
+        assert_eq!(queue_path("a/b ü?"), "/api/tanda/queues/a%2Fb%20%C3%BC%3F");
+    }
+}

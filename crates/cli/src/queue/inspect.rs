@@ -1,0 +1,194 @@
+//! `tanda queue inspect`.
+
+use clap::Args;
+use serde_json::{Value, json};
+use tanda_client::admin::FairnessKeyStats;
+
+use crate::{
+    durations,
+    failure::Failure,
+    http_door::queue_path,
+    output::{Output, printable},
+    table::{Table, counted, grouped},
+    target::TargetArgs,
+};
+
+/// Fairness keys shown to people; `--json` has all.
+const KEYS_SHOWN: usize = 20;
+
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// The queue; a dead-letter queue too
+    name: String,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Failure> {
+    let name = args.name;
+    let target = args.target.or(before);
+    let mut details = target.http()?.read(&queue_path(&name)).await?;
+    let admin = target.connect().await?.admin();
+    let stats = admin
+        .queue_stats(&name)
+        .await
+        .map_err(|error| Failure::request(format!("read the counts of queue {name:?}"), &error))?;
+    let mut keys = stats.fairness_keys;
+    keys.sort_by(|a, b| b.pending.cmp(&a.pending).then_with(|| a.key.cmp(&b.key)));
+    let mut out = Output::new();
+    if target.json {
+        if let Some(fields) = details.as_object_mut() {
+            let keys = keys.iter().map(key_json).collect();
+            fields.insert("fairness_keys".to_owned(), keys);
+        }
+        out.document(&details)?;
+        return out.flush();
+    }
+    for (label, value) in facts(&details) {
+        out.line(format_args!("{label:<22}{value}"))?;
+    }
+    if !keys.is_empty() {
+        out.line("")?;
+        out.line(keys_table(&keys))?;
+    }
+    if let Some(more) = keys.len().checked_sub(KEYS_SHOWN).filter(|more| *more > 0) {
+        let more = counted(more as u64, "more fairness key");
+        out.line(format_args!("and {more}; --json has all"))?;
+    }
+    out.flush()
+}
+
+fn key_json(key: &FairnessKeyStats) -> Value {
+    json!({
+        "key": key.key,
+        "pending": key.pending,
+        "weight": key.weight,
+        "deficit": key.deficit,
+    })
+}
+
+fn keys_table(keys: &[FairnessKeyStats]) -> Table {
+    let mut table = Table::new(&["FAIRNESS KEY"], &["WAITING", "WEIGHT"]);
+    for key in keys.iter().take(KEYS_SHOWN) {
+        let name = match key.key.as_str() {
+            "" => "(none)".to_owned(),
+            key => printable(key.as_bytes()),
+        };
+        table.row([name, grouped(key.pending), grouped(u64::from(key.weight))]);
+    }
+    table
+}
+
+/// What is shown of the door's answer, in this order. What the door does not tell is left out.
+fn facts(details: &Value) -> Vec<(&'static str, String)> {
+    let text = |path: &str| {
+        details
+            .pointer(path)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let number = |path: &str| details.pointer(path).and_then(Value::as_u64);
+    let count = |path: &str| number(path).map(grouped);
+    let duration = |path: &str| number(path).map(durations::exact);
+    let list = [
+        ("queue", text("/name")),
+        ("id", text("/id")),
+        ("dead letters go to", text("/dead_letter_queue")),
+        ("dead letters of", text("/parent")),
+        ("waiting", count("/counts/depth")),
+        ("  ready", count("/counts/ready")),
+        ("  delayed", count("/counts/delayed")),
+        ("  behind their group", count("/counts/behind")),
+        ("leased", count("/counts/in_flight")),
+        ("bytes", count("/counts/bytes")),
+        ("consumers", count("/counts/active_consumers")),
+        ("remembered keys", count("/counts/remembered_keys")),
+        (
+            "visibility timeout",
+            duration("/config/visibility_timeout_ms"),
+        ),
+        ("ordering", ordering(details)),
+        ("dedup key", key(details.pointer("/config/dedup_key"))),
+        ("dedup window", duration("/config/dedup_window_ms")),
+        ("max attempts", count("/config/retry/max_attempts")),
+        ("backoff", backoff(details)),
+        ("durability", text("/config/delivery_durability")),
+        ("reclaim grace", duration("/config/reclaim_grace_ms")),
+    ];
+    let known = |(label, value): (&'static str, Option<String>)| Some((label, value?));
+    list.into_iter().filter_map(known).collect()
+}
+
+fn ordering(details: &Value) -> Option<String> {
+    let by = details.pointer("/config/ordering/by")?.as_str()?;
+    let Some(key) = key(details.pointer("/config/ordering/key")) else {
+        return Some(by.to_owned());
+    };
+    let missing = details.pointer("/config/ordering/missing")?.as_str()?;
+    Some(format!("by {key}, messages without it: {missing}"))
+}
+
+/// A key in the form in which `queue create` takes it.
+fn key(parts: Option<&Value>) -> Option<String> {
+    let part = |part: &Value| {
+        let kind = match part.get("kind")?.as_str()? {
+            "all_headers" => "headers".to_owned(),
+            kind => kind.replace('_', "-"),
+        };
+        let name = part.get("name").and_then(Value::as_str).unwrap_or("");
+        let colon = if name.is_empty() { "" } else { ":" };
+        Some(format!("{kind}{colon}{}", printable(name.as_bytes())))
+    };
+    let parts: Vec<String> = parts?.as_array()?.iter().filter_map(part).collect();
+    Some(parts.join(","))
+}
+
+fn backoff(details: &Value) -> Option<String> {
+    let retry = details.pointer("/config/retry")?;
+    let shape = retry.get("backoff")?.as_str()?;
+    let duration = |name| Some(durations::exact(retry.get(name)?.as_u64()?));
+    Some(match shape {
+        "fixed" => format!("fixed, {}", duration("initial_ms")?),
+        "exponential" => format!(
+            "exponential, {} to {}",
+            duration("initial_ms")?,
+            duration("max_ms")?
+        ),
+        other => other.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_are_shown_as_they_are_typed() {
+        let details = json!({
+            "name": "q",
+            "config": {
+                "visibility_timeout_ms": 90_000,
+                "ordering": {
+                    "by": "key",
+                    "key": [{"kind": "header", "name": "a"}, {"kind": "fairness_key", "name": ""}],
+                    "missing": "reject",
+                },
+                "dedup_key": [{"kind": "all_headers", "name": ""}],
+                "retry": {"backoff": "exponential", "initial_ms": 1_000, "max_ms": 60_000},
+            },
+        });
+        assert_eq!(
+            facts(&details),
+            [
+                ("queue", "q".to_owned()),
+                ("visibility timeout", "1m30s".to_owned()),
+                (
+                    "ordering",
+                    "by header:a,fairness-key, messages without it: reject".to_owned()
+                ),
+                ("dedup key", "headers".to_owned()),
+                ("backoff", "exponential, 1s to 1m".to_owned()),
+            ]
+        );
+    }
+}

@@ -1,0 +1,143 @@
+//! A broker of the built binary, and a way to run commands against it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use serde_json::Value;
+
+const TANDA: &str = env!("CARGO_BIN_EXE_tanda");
+
+static NEWEST: AtomicU32 = AtomicU32::new(0);
+
+/// A running `tanda serve`; killed, and its data removed, when dropped.
+pub(crate) struct Broker {
+    child: Child,
+    data_dir: PathBuf,
+    pub(crate) addr: String,
+    pub(crate) http: String,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The binary without what the environment of the tests may say to it.
+pub(crate) fn tanda() -> Command {
+    let mut command = Command::new(TANDA);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("TANDA_") {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a command to its end, with `input` on its standard input.
+pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // A command that does not read its input ends, which closes the pipe.
+    let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+impl Broker {
+    pub(crate) fn start() -> Self {
+        let number = NEWEST.fetch_add(1, Ordering::Relaxed);
+        let name = format!("tanda-cli-test-{}-{number}", std::process::id());
+        let data_dir = std::env::temp_dir().join(name);
+        let mut child = tanda()
+            .args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .args(["--log-level", "error", "--data-dir"])
+            .arg(&data_dir)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut doors = Vec::new();
+        loop {
+            let line = lines
+                .next()
+                .expect("serve ended before it was ready")
+                .unwrap();
+            if line.starts_with("ready in ") {
+                break;
+            }
+            doors.push(line);
+        }
+        let door = |name: &str| {
+            let prefix = format!("{name} listening on ");
+            let found = doors.iter().find_map(|line| line.strip_prefix(&prefix));
+            found
+                .unwrap_or_else(|| panic!("no {name} door in {doors:?}"))
+                .to_owned()
+        };
+        Self {
+            addr: door("fila"),
+            http: format!("http://{}", door("http")),
+            child,
+            data_dir,
+        }
+    }
+
+    /// A command for this broker; the arguments are separated by spaces.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = tanda();
+        command
+            .args(line.split_whitespace())
+            .env("TANDA_ADDR", &self.addr)
+            .env("TANDA_HTTP", &self.http);
+        command
+    }
+
+    pub(crate) fn run(&self, line: &str) -> Ran {
+        run(self.command(line), b"")
+    }
+
+    /// Runs a command that must succeed, and returns what it printed.
+    pub(crate) fn ok(&self, line: &str) -> String {
+        self.ok_with(line, "")
+    }
+
+    pub(crate) fn ok_with(&self, line: &str, input: &str) -> String {
+        let ran = run(self.command(line), input.as_bytes());
+        assert_eq!(ran.code, 0, "{line}: {ran:?}");
+        ran.out
+    }
+
+    /// Runs a command that must succeed and print one JSON document.
+    pub(crate) fn json(&self, line: &str) -> Value {
+        let out = self.ok(&format!("{line} --json"));
+        serde_json::from_str(&out).unwrap_or_else(|error| panic!("{line}: {error} in {out}"))
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        drop(fs::remove_dir_all(&self.data_dir));
+    }
+}

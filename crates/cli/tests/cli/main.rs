@@ -1,0 +1,14 @@
+//! The `tanda` binary from outside: a broker on free ports, and commands against it.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests stand outside the functions that clippy knows as tests"
+)]
+
+mod broker;
+mod consume;
+mod exit_codes;
+mod queues;
+mod send;
+mod tutorial;
