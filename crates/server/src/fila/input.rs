@@ -8,6 +8,12 @@ const READ_BYTES_MIN: usize = 4 << 10;
 /// Room offered to a read at most, while no large frame is known to come.
 const READ_BYTES_MAX: usize = 128 << 10;
 
+/// Room for a large frame, as a multiple of what has come of it. What is not written to costs no
+/// memory, and each step copies what is there: by doubling, a frame of 1 MiB was copied once.
+const ROOM_FACTOR: usize = 16;
+/// Beyond this much, only as much room again as has come.
+const ROOM_AHEAD_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes read and not yet decoded. It holds no memory while nothing is there.
 #[derive(Debug)]
 pub(super) struct Input {
@@ -78,14 +84,16 @@ impl Input {
         }
     }
 
-    /// Room for the next read. A large frame gets as much again as has come of it, so that memory
+    /// Room for the next read. A large frame gets a multiple of what has come of it, so that memory
     /// is taken for bytes that were sent, not for bytes that were announced.
     fn room(&self) -> usize {
         let Some(announced) = self.announced_bytes() else {
             return self.read_bytes;
         };
         let missing = announced.saturating_sub(self.bytes.len());
-        missing.min(self.bytes.len()).max(self.read_bytes)
+        let come = self.bytes.len();
+        let ahead = come.saturating_mul(ROOM_FACTOR).min(ROOM_AHEAD_BYTES_MAX);
+        missing.min(come.max(ahead)).max(self.read_bytes)
     }
 
     /// Length of the frame whose beginning is there, with its length prefix; `None` when it is not
@@ -111,8 +119,10 @@ mod tests {
     fn room_for_a_large_frame_grows_with_what_has_come() {
         let mut half = (16_u32 << 20).to_be_bytes().to_vec();
         assert_eq!(with(&half).room(), READ_BYTES_MIN);
-        half.resize(1 << 20, 0);
-        assert_eq!(with(&half).room(), 1 << 20);
+        half.resize(32 << 10, 0);
+        assert_eq!(with(&half).room(), 512 << 10);
+        half.resize(2 << 20, 0);
+        assert_eq!(with(&half).room(), 2 << 20);
         half.resize(15 << 20, 0);
         assert_eq!(with(&half).room(), (1 << 20) + 4);
     }
