@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::format::{
     BATCH_HEADER_BYTES, BLOCK_BYTES, BatchHeader, Body, Claims, LENGTH_BYTES, Seed, padded,
@@ -270,7 +270,7 @@ impl ChunkPool {
         }
         self.dedicated = need > chunk_bytes;
         *chunk = if self.dedicated {
-            BytesMut::with_capacity(need)
+            aligned(need)
         } else {
             match self.standby.take() {
                 Some(standby) if whole_blocks(standby.capacity()) >= need => standby,
@@ -294,13 +294,34 @@ impl ChunkPool {
     fn reuse(&mut self, chunk_bytes: usize) -> BytesMut {
         for slot in 0..self.retired.len().min(REUSE_TRIES) {
             if let Some(chunk) = self.retired.get_mut(slot)
-                && chunk.try_reclaim(chunk_bytes)
-                && let Some(chunk) = self.retired.remove(slot)
+                && chunk.try_reclaim(chunk_bytes + ALIGNMENT_ROOM)
+                && let Some(mut chunk) = self.retired.remove(slot)
             {
+                align(&mut chunk);
                 return chunk;
             }
         }
-        BytesMut::with_capacity(chunk_bytes)
+        aligned(chunk_bytes)
+    }
+}
+
+/// Bytes that a buffer needs beyond its blocks so that its first block can be aligned.
+const ALIGNMENT_ROOM: usize = in_memory(BLOCK_BYTES) - 1;
+
+/// An empty buffer whose blocks lie at multiples of their size in memory, so that a disk may write
+/// them without copying them first.
+fn aligned(bytes: usize) -> BytesMut {
+    let mut chunk = BytesMut::with_capacity(bytes + ALIGNMENT_ROOM);
+    align(&mut chunk);
+    chunk
+}
+
+/// Moves the start of an empty buffer up to the next multiple of a block.
+fn align(chunk: &mut BytesMut) {
+    let skip = chunk.as_ptr().align_offset(in_memory(BLOCK_BYTES));
+    if skip <= ALIGNMENT_ROOM {
+        chunk.put_bytes(0, skip);
+        chunk.advance(skip);
     }
 }
 
@@ -362,6 +383,26 @@ mod tests {
         assert_eq!(held, [7; 100][..]);
         drop(held);
         assert_eq!(fill(&mut tail)[0].bytes.as_ptr(), addresses[0]);
+    }
+
+    #[test]
+    fn batches_are_aligned_in_memory() {
+        let mut tail = tail();
+        let mut held = Vec::new();
+        for round in 0..40_usize {
+            tail.append(&vec![5; round * 1000 % 7000]);
+            if round % 9 == 0 {
+                tail.append(&vec![6; 3 * CHUNK_BYTES]);
+            }
+            tail.seal();
+            for batch in tail.take_sealed() {
+                assert_eq!(batch.bytes.as_ptr().align_offset(4096), 0, "round {round}");
+                held.push(batch);
+            }
+            if round % 11 == 0 {
+                held.clear();
+            }
+        }
     }
 
     #[test]
