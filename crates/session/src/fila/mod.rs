@@ -310,7 +310,7 @@ impl FilaSession {
         };
         self.drained_due = None;
         self.lone_length = None;
-        self.link.outbound.discard();
+        self.link.outbound.shut();
         if was_connected {
             let conn = self.link.conn;
             self.link.requests.on_gone(conn);
@@ -420,7 +420,7 @@ impl FilaSession {
     /// Nobody is there to read what waits.
     fn on_dead(&mut self) {
         self.link.cancel_all();
-        self.link.outbound.discard();
+        self.link.outbound.shut();
         self.state = State::Closing(Closing {
             give_up_at: self.link.now,
         });

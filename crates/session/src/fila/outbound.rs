@@ -45,6 +45,8 @@ pub(super) struct Outbound {
     delivery_bytes: u64,
     /// Budget bytes that left since the last report.
     drained: u64,
+    /// The stream was cut, maybe inside a frame: nothing may follow.
+    is_shut: bool,
 }
 
 impl Outbound {
@@ -58,6 +60,7 @@ impl Outbound {
             marks: VecDeque::new(),
             delivery_bytes: 0,
             drained: 0,
+            is_shut: false,
         }
     }
 
@@ -143,8 +146,10 @@ impl Outbound {
         );
     }
 
-    /// Forgets what cannot be sent any more.
-    pub(super) fn discard(&mut self) {
+    /// Forgets what cannot be sent any more, now and later: a part of a frame may have left, and
+    /// what follows it would be taken for its rest.
+    pub(super) fn shut(&mut self) {
+        self.is_shut = true;
         self.filling = Vec::new();
         self.writing = BytesMut::new();
         self.marks.clear();
@@ -224,7 +229,7 @@ impl Outbound {
             taken += 1;
             budget_bytes += item_budget;
         }
-        if writer.finish() == 0 {
+        if writer.finish() == 0 || self.is_shut {
             start.cancel(&mut self.filling);
             self.drained += budget_bytes;
             return taken;
@@ -245,6 +250,10 @@ impl Outbound {
     /// Counts what was appended. A body that cannot be said in the protocol (a list or text longer
     /// than its prefix) becomes an error, because a request must not stay without an answer.
     fn finish(&mut self, before: usize, request_id: u32, done: Result<(), EncodeError>) {
+        if self.is_shut {
+            self.filling.truncate(before);
+            return;
+        }
         if let Err(error) = done {
             self.filling.truncate(before);
             let text = format!("the answer cannot be encoded: {error}");

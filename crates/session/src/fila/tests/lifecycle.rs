@@ -39,6 +39,28 @@ fn silence_is_pinged_and_no_pong_closes() {
 }
 
 #[test]
+fn nothing_follows_the_part_of_a_frame_that_a_dead_peer_got() {
+    let mut peer = Peer::open();
+    let subscription = peer.subscribe(1);
+    peer.call(2, &ListQueues {});
+    let asked = token(&peer.request());
+    peer.pass_ms(15_000);
+    let part = peer.session.output().split_to(7).len();
+    peer.session.on_written(part);
+    peer.pass_ms(30_000);
+    assert!(peer.session.is_closing());
+    // Answers that were under way, and a delivery.
+    peer.event(Event::StorageFailed { token: asked });
+    peer.event(Event::Delivery {
+        token: subscription,
+        batch: deliveries(&[b"a"]),
+    });
+    peer.send(&raw_frame(0x04, 0, 0x8000_0001, &[]));
+    assert!(peer.session.output().is_empty());
+    peer.session.assert_invariants();
+}
+
+#[test]
 fn a_pong_or_any_byte_postpones_the_next_ping() {
     let mut peer = Peer::open();
     peer.pass_ms(15_000);
