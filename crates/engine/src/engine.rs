@@ -235,5 +235,7 @@ impl Engine {
             assert!(armed, "{name} has a deadline without a timer");
         }
         assert_eq!(needed, self.segments.total(), "references to the log");
+        let left = (self.pass.positions.len(), self.pass.untimed.len());
+        assert_eq!(left, (0, 0), "leases left over for the next turn to write");
     }
 }

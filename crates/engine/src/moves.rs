@@ -36,6 +36,8 @@ impl Engine {
                 put_positions(&mut self.record, &positions);
                 self.queues.at_mut(index).last_lsn = self.append(cx);
             }
+            // The next turn writes as leased whatever it finds here.
+            positions.clear();
             self.pass.positions = positions;
         }
     }

@@ -179,24 +179,29 @@ impl Engine {
             self.refresh_consumers_of(conn);
             return;
         };
+        if let Some(consumer) = self.consumers.by_number(batch.consumer) {
+            let count = u32::try_from(batch.items.len()).unwrap_or(u32::MAX);
+            consumer.credit = consumer.credit.map(|left| left.saturating_add(count));
+        }
         let mut positions = Vec::new();
         for item in &batch.items {
             let queue = self.queues.at_mut(index);
             let Some(lease) = queue.leases.find(item.id) else {
                 continue;
             };
-            let consumer = self.consumers.by_number(lease.consumer);
-            let Some(consumer) = consumer.filter(|it| it.sub.conn == conn) else {
-                continue;
-            };
-            consumer.held.remove(&item.id);
-            consumer.credit = consumer.credit.map(|left| left.saturating_add(1));
             let entry = queue.entries.at_mut(lease.slot);
+            // This lease may have ended while the delivery waited, and another have begun.
+            if lease.consumer != batch.consumer || entry.deliveries != item.deliveries {
+                continue;
+            }
             entry.deliveries = entry.deliveries.saturating_sub(1);
             if !entry.flags.has(Flags::TRANSIENT) {
                 positions.push(entry.position);
             }
             queue.give_back(lease.slot, None);
+            if let Some(consumer) = self.consumers.by_number(batch.consumer) {
+                consumer.held.remove(&item.id);
+            }
         }
         let queue = self.queues.at(index);
         if !positions.is_empty() && queue.config.durability == DeliveryDurability::Committed {

@@ -89,6 +89,8 @@ pub enum SubscriptionEnd {
 /// Messages delivered together to one subscription, leased in the same instant.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryBatch {
+    /// The broker's number for the consumer that holds the leases.
+    pub consumer: u64,
     /// The queue's name.
     pub queue: Arc<str>,
     /// When they were leased.

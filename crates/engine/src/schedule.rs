@@ -27,7 +27,7 @@ pub(crate) struct PassScratch {
     pub(crate) due: Vec<QueueIndex>,
     batches: Vec<OpenBatch>,
     /// Positions leased without a timeout.
-    untimed: Vec<u64>,
+    pub(crate) untimed: Vec<u64>,
 }
 
 /// Deliveries gathered for one consumer in one turn.
@@ -121,7 +121,7 @@ impl Engine {
             .is_none_or(|open| open.consumer != consumer)
         {
             it.batch = u32::try_from(pass.batches.len()).unwrap_or(u32::MAX);
-            let batch = new_batch(queue, now, expires_at);
+            let batch = new_batch(queue, it.number, (now, expires_at));
             pass.batches.push(OpenBatch {
                 sub: it.sub,
                 consumer,
@@ -172,11 +172,16 @@ impl Engine {
     }
 }
 
-fn new_batch(queue: &Queue, now: Millis, expires_at: Millis) -> DeliveryBatch {
+fn new_batch(
+    queue: &Queue,
+    consumer: u64,
+    (leased_at, lease_expires_at): (Millis, Millis),
+) -> DeliveryBatch {
     DeliveryBatch {
+        consumer,
         queue: std::sync::Arc::clone(&queue.identity.name),
-        leased_at: now,
-        lease_expires_at: expires_at,
+        leased_at,
+        lease_expires_at,
         ..DeliveryBatch::default()
     }
 }

@@ -52,6 +52,7 @@ pub(crate) fn resolve(
         true
     });
     (!lost.is_empty()).then(|| DeliveryBatch {
+        consumer: batch.consumer,
         queue: batch.queue.clone(),
         leased_at: batch.leased_at,
         lease_expires_at: batch.lease_expires_at,

@@ -79,6 +79,28 @@ fn committed_leases_end_no_sooner_after_a_restart() {
 }
 
 #[test]
+fn a_lease_is_written_for_nothing_but_what_was_delivered() {
+    let mut b = Broker::with(queue("jobs"));
+    b.h.create(queue("other"));
+    b.worker("w", "jobs", None);
+    let other = |name: &str| {
+        let mut message = job(name);
+        message.queue = "other".to_owned();
+        message
+    };
+    // Acks of one queue, then a lease in another that has messages at the same positions.
+    b.send(&[other("x"), other("y"), other("z")]);
+    b.send(&jobs(["a", "b", "c"]));
+    b.ack("jobs", ["a", "b", "c"]);
+    b.worker("v", "other", Some(1));
+    assert_eq!(b.got(), ["w: a b c", "v: x"]);
+    b.restart(0);
+    assert_eq!(b.held("other"), (2, 1));
+    b.worker("u", "other", None);
+    assert_eq!(b.got(), ["u: y z"]);
+}
+
+#[test]
 fn committed_leases_can_be_settled_after_a_restart() {
     let mut b = Broker::with(queue("jobs"));
     b.worker("w", "jobs", None);

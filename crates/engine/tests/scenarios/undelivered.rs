@@ -1,6 +1,6 @@
 //! Deliveries that never left: back in their place, as if nothing had happened.
 
-use tanda_engine::{DeliveryDurability, LeaseMode, Ordering, QueueSpec, Settlement};
+use tanda_engine::{Backoff, DeliveryDurability, LeaseMode, Ordering, QueueSpec, Settlement};
 
 use crate::broker::{Broker, NOT_LEASED, OK, job, jobs, queue};
 
@@ -53,6 +53,30 @@ fn only_what_is_still_leased_comes_back() {
     let counts = b.counts("jobs");
     assert_eq!((counts.ready, counts.delayed, counts.in_flight), (1, 1, 0));
     assert_eq!(b.settle("jobs", &[("c", Settlement::Ack)]), [NOT_LEASED]);
+}
+
+#[test]
+fn what_waited_beyond_its_lease_takes_no_later_lease_back() {
+    let mut b = Broker::with(QueueSpec {
+        lease_ms: 1_000,
+        backoff: Some(Backoff::None),
+        ..queue("jobs")
+    });
+    let w = b.worker("w", "jobs", Some(2));
+    b.send(&jobs(["a"]));
+    let waiting = core::mem::take(&mut b.out);
+    b.advance(1_000);
+    assert_eq!(b.got(), ["w: a#2"]);
+    assert_eq!(b.held("jobs"), (0, 1));
+    b.out = waiting;
+    b.undelivered(w);
+    b.run();
+    // The second lease stands; the credit of the first delivery is there again.
+    assert_eq!(b.held("jobs"), (0, 1));
+    assert_eq!(b.got(), Vec::<String>::new());
+    b.send(&jobs(["b", "c"]));
+    assert_eq!(b.got(), ["w: b"]);
+    assert_eq!(b.settle("jobs", &[("a", Settlement::Ack)]), [OK]);
 }
 
 #[test]
