@@ -31,7 +31,7 @@ impl Trace {
         self.hasher.update((bytes.len() as u64).to_be_bytes());
         self.hasher.update(bytes);
         if let Some(lines) = &mut self.lines {
-            lines.push(format!("{} {name} {whom} ({} bytes)", now.0, bytes.len()));
+            lines.push(line(now, name, whom, bytes));
         }
     }
 
@@ -60,5 +60,14 @@ impl Trace {
 
     pub(crate) fn into_lines(self) -> Vec<String> {
         self.lines.unwrap_or_default()
+    }
+}
+
+/// Eight bytes are a count; more are what was carried.
+fn line(now: Millis, name: &str, whom: u64, bytes: &[u8]) -> String {
+    match bytes.try_into().map(u64::from_be_bytes) {
+        Ok(count) => format!("{} {name} {whom}: {count}", now.0),
+        Err(_not_a_count) if bytes.is_empty() => format!("{} {name} {whom}", now.0),
+        Err(_not_a_count) => format!("{} {name} {whom} ({} bytes)", now.0, bytes.len()),
     }
 }

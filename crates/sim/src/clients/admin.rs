@@ -253,7 +253,7 @@ fn judge(history: &mut History, asked: &Asked, code: ErrorCode) -> Check {
             facts.is_there = !facts.is_scratch;
             true
         }
-        (What::Create, ErrorCode::StorageError) | (_, ErrorCode::Ok) => true,
+        (What::Create | What::Update, ErrorCode::StorageError) | (_, ErrorCode::Ok) => true,
         (_, ErrorCode::QueueNotFound) => !was_there,
         _ => false,
     };

@@ -240,12 +240,12 @@ impl Consumer {
         });
         items.extend(held.iter().map(|held| held.id).zip(ms));
         let id = write_settle(peer, kind, &held, &items);
-        for (id, ms) in &items {
+        for (held, (_, ms)) in held.iter().zip(&items) {
             match kind {
                 Kind::Ack | Kind::Nack => {
-                    cx.history.on_settle_sent(cx.now, *id, kind == Kind::Ack);
+                    cx.history.on_settle_sent(cx.now, held, kind == Kind::Ack);
                 }
-                Kind::Extend => cx.history.on_extend_sent(cx.now, *id, ms.unwrap_or(0)),
+                Kind::Extend => cx.history.on_extend_sent(cx.now, held, ms.unwrap_or(0)),
             }
         }
         let conn = peer.conn;

@@ -44,6 +44,8 @@ pub(crate) struct Holding {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SettleSend {
     pub(crate) sent_at: Millis,
+    /// To the queue itself, not to its dead-letter queue.
+    pub(crate) is_main: bool,
     pub(crate) answered_at: Option<Millis>,
 }
 
@@ -51,6 +53,8 @@ pub(crate) struct SettleSend {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ExtendSend {
     pub(crate) sent_at: Millis,
+    /// To the queue itself, not to its dead-letter queue.
+    pub(crate) is_main: bool,
     pub(crate) by_ms: u64,
     /// When the answer came, and the new end in it.
     pub(crate) answer: Option<(Millis, Millis)>,
@@ -104,6 +108,7 @@ impl MessageFacts {
         let from = holding.leased_at;
         let settles = self.settles.iter();
         let settled = settles
+            .filter(|settle| settle.is_main == holding.is_main)
             .filter(|settle| settle.answered_at.is_none_or(|at| at >= from))
             .map(|settle| settle.sent_at.max(from))
             .min();
@@ -145,7 +150,9 @@ impl MessageFacts {
 
     fn ends_min(&self, holding: &Holding) -> Millis {
         let from = holding.leased_at;
-        let applies = |extend: &&ExtendSend| extend.answer.is_none_or(|(at, _)| at >= from);
+        let applies = |extend: &&ExtendSend| {
+            extend.is_main == holding.is_main && extend.answer.is_none_or(|(at, _)| at >= from)
+        };
         let mut extensions = self.extensions.iter().filter(applies);
         if let (Some(only), None) = (extensions.next(), extensions.next())
             && only.sent_at >= from

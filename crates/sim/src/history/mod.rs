@@ -196,8 +196,8 @@ impl History {
     }
 
     /// An ack or nack is on its way.
-    pub(crate) fn on_settle_sent(&mut self, now: Millis, id: u128, is_ack: bool) {
-        let Some(message) = self.messages.get_mut(&id) else {
+    pub(crate) fn on_settle_sent(&mut self, now: Millis, held: &Held, is_ack: bool) {
+        let Some(message) = self.messages.get_mut(&held.id) else {
             return;
         };
         if is_ack {
@@ -205,15 +205,17 @@ impl History {
         }
         message.settles.push(SettleSend {
             sent_at: now,
+            is_main: !main_of(&held.queue).1,
             answered_at: None,
         });
     }
 
     /// An extension is on its way.
-    pub(crate) fn on_extend_sent(&mut self, now: Millis, id: u128, by_ms: u64) {
-        if let Some(message) = self.messages.get_mut(&id) {
+    pub(crate) fn on_extend_sent(&mut self, now: Millis, held: &Held, by_ms: u64) {
+        if let Some(message) = self.messages.get_mut(&held.id) {
             message.extensions.push(ExtendSend {
                 sent_at: now,
+                is_main: !main_of(&held.queue).1,
                 by_ms,
                 answer: None,
             });

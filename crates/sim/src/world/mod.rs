@@ -157,6 +157,10 @@ impl World {
     }
 
     fn live(&mut self, steps: u64) -> Check {
+        for (name, facts) in &self.history.queues {
+            self.trace
+                .note(self.now, || format!("  {name}: {:?}", facts.draw));
+        }
         while self.step < steps {
             self.step += 1;
             if let Some(strike) = self.plan.next() {
