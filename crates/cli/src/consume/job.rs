@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use tanda_client::{Delivery, RequestError};
 use tokio::{
     io::AsyncWriteExt,
@@ -74,7 +75,7 @@ impl Job {
         settled.map_or_else(Outcome::Unsettled, |()| verdict)
     }
 
-    fn start(&self, delivery: &Delivery) -> std::io::Result<Child> {
+    fn start(&self, delivery: &Delivery) -> std::io::Result<Running> {
         let mut command = Command::new("sh");
         command.arg("-c").arg(&*self.command);
         for (name, value) in environment(delivery) {
@@ -85,8 +86,8 @@ impl Job {
             // In a group of its own a Ctrl-C at the terminal does not reach the command, so that it
             // can finish.
             .process_group(0)
-            .kill_on_drop(true)
             .spawn()
+            .map(Running)
     }
 
     fn judge(&self, status: ExitStatus) -> Outcome {
@@ -99,8 +100,25 @@ impl Job {
     }
 }
 
+/// A command that leads a process group. What still runs of it when this is dropped before its end
+/// is killed, with all it has started.
+#[derive(Debug)]
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // There is no ID any more once the end was seen, so no later process is hit.
+        let id = self.0.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = id.and_then(Pid::from_raw) {
+            // An error says that it ended just now.
+            let _killed = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
 /// Feeds the payload and waits for the end. A command need not read its input.
-async fn finish(mut child: Child, delivery: &Delivery) -> Result<ExitStatus, String> {
+async fn finish(mut running: Running, delivery: &Delivery) -> Result<ExitStatus, String> {
+    let child = &mut running.0;
     let stdin = child.stdin.take();
     let feed = async {
         if let Some(mut stdin) = stdin {

@@ -156,6 +156,30 @@ fn a_signal_lets_what_runs_finish() {
     );
 }
 
+#[test]
+fn a_second_signal_stops_commands_and_what_they_started() {
+    let broker = Broker::start();
+    broker.ok("queue create q");
+    broker.ok("send q a");
+    let mut command = broker.command("consume q --exec");
+    let mut child = command
+        .arg("sleep 1000 & echo $!; wait")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let started = lines.next().unwrap().unwrap();
+    // Two signals that come together may count as one: go on until one was the second.
+    while child.try_wait().unwrap().is_none() {
+        signal(child.id());
+    }
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    // The pipe ends when nobody holds it any more: the sleep held it too.
+    assert!(lines.next().is_none(), "process {started} lives");
+}
+
 fn go_file(name: &str) -> std::path::PathBuf {
     std::env::temp_dir().join(format!("tanda-{name}-{}", std::process::id()))
 }
