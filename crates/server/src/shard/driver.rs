@@ -3,7 +3,8 @@
 //! One round: take what waits; note a finished flush and begin the next, so that the disk is never
 //! idle while there is something to write; handle a bounded slice of requests; one pass of the
 //! node; begin a flush if none is under way; release what is durable. While a flush runs, requests
-//! gather for the next: under load a commit carries many, alone it carries one at once.
+//! gather for the next: under load a commit carries many, alone it carries one at once, and then
+//! without the way to the sync thread and back.
 
 use std::{sync::Arc, time::Instant};
 
@@ -23,6 +24,9 @@ use crate::clock::Clock;
 const SLICE_REQUESTS: usize = 1024;
 /// Bytes of requests handled in one round, after which it ends.
 const SLICE_BYTES: usize = 4 << 20;
+
+/// Most bytes that the shard's thread writes itself.
+const FLUSH_HERE_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct Driver<D: Disk> {
     node: Node<D>,
@@ -83,9 +87,14 @@ impl<D: Disk> Driver<D> {
                 self.tell();
             }
             if !self.is_stalled() {
-                self.handle_slice(now);
+                let handled = self.handle_slice(now);
                 self.busy = self.node.run(now);
-                self.begin_flush();
+                if handled == 1 && self.is_alone() {
+                    self.release();
+                    self.flush_here();
+                } else {
+                    self.begin_flush();
+                }
                 self.release();
             }
             self.answer();
@@ -127,11 +136,12 @@ impl<D: Disk> Driver<D> {
         Some(self.clock.instant_of(deadline))
     }
 
-    fn handle_slice(&mut self, now: Millis) {
+    /// Returns how many requests it handled.
+    fn handle_slice(&mut self, now: Millis) -> usize {
         let mut bytes = 0;
-        for _ in 0..SLICE_REQUESTS {
+        for handled in 0..SLICE_REQUESTS {
             let Some(request) = self.taken.requests.pop_front() else {
-                return;
+                return handled;
             };
             bytes += request.weight_bytes();
             let gone = match &request {
@@ -150,9 +160,10 @@ impl<D: Disk> Driver<D> {
                 self.outboxes.close(conn);
             }
             if bytes >= SLICE_BYTES {
-                return;
+                return handled + 1;
             }
         }
+        SLICE_REQUESTS
     }
 
     fn begin_flush(&mut self) {
@@ -163,6 +174,27 @@ impl<D: Disk> Driver<D> {
             self.flushing = true;
             self.flusher.begin(job);
         }
+    }
+
+    /// Nobody else is there to be served meanwhile.
+    fn is_alone(&self) -> bool {
+        !self.flushing && !self.busy && self.inbox.is_empty()
+    }
+
+    /// Writes on this thread what one lonely request left to write: with the sync thread it would
+    /// wait for two more changes of thread, a third of what the broker adds to a commit.
+    fn flush_here(&mut self) {
+        let Some(job) = self.node.take_flush() else {
+            return;
+        };
+        if job.bytes() > FLUSH_HERE_BYTES_MAX {
+            self.flushing = true;
+            self.flusher.begin(job);
+            return;
+        }
+        let outcome = job.run();
+        self.node.on_flushed(self.clock.now(), outcome);
+        self.tell();
     }
 
     fn release(&mut self) {

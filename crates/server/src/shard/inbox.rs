@@ -163,6 +163,11 @@ impl<O, Q> Inbox<O, Q> {
         *requests = refused;
     }
 
+    /// Whether nothing waits at this moment.
+    pub(crate) fn is_empty(&self) -> bool {
+        !lock(&self.state).has(Want::All)
+    }
+
     /// Puts a question.
     pub(crate) fn ask(&self, question: Q) {
         let mut state = lock(&self.state);
