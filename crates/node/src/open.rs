@@ -44,10 +44,13 @@ impl OpenError {
     #[must_use]
     pub const fn help(&self) -> &'static str {
         match self {
-            Self::Corrupt(_) => "`tanda repair` shows what is damaged and saves what can be saved",
+            Self::Corrupt(_) => {
+                "copy the data directory before anything else; docs/recovery.md says what can be \
+                 done"
+            }
             Self::Record { .. } => {
                 "start the build that wrote this log, or a newer one; if that is this build, the \
-                 log is damaged: `tanda repair` saves what can be saved"
+                 log is damaged: copy the data directory and see docs/recovery.md"
             }
             Self::NewerVersion(_) => "start the build that wrote this log, or a newer one",
             Self::Log(_) => "correct the cause and start again; nothing was changed",

@@ -112,7 +112,7 @@ impl fmt::Display for Corruption {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is corrupt at byte {}: {}; `{}` shows what can be saved",
+            "{} is corrupt at byte {}: {}; change nothing there, see {}",
             self.file,
             self.offset,
             self.detail,
@@ -124,8 +124,8 @@ impl fmt::Display for Corruption {
 impl std::error::Error for Corruption {}
 
 impl Corruption {
-    /// The command that helps.
-    pub const HELP: &'static str = "tanda repair";
+    /// The page that says what to do.
+    pub const HELP: &'static str = "docs/recovery.md";
 }
 
 /// The caller could not take a record at replay.

@@ -99,7 +99,7 @@ fn a_damaged_log_is_refused() {
     assert!(damaged > 0);
     let error = open(disk.crash()).err().unwrap();
     assert!(matches!(error, OpenError::Corrupt(_)), "{error}");
-    assert!(error.to_string().contains("tanda repair"), "{error}");
+    assert!(error.to_string().contains("docs/recovery.md"), "{error}");
 }
 
 #[test]

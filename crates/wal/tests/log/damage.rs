@@ -90,7 +90,7 @@ fn a_flipped_byte_of_the_unproven_tail_cuts_the_tail() {
         let result = open_with(&disk, &name, |content| content[offset] ^= 0x80);
         let corruption = corruption(result);
         assert_eq!(corruption.offset, 4096, "{corruption}");
-        assert!(corruption.to_string().contains("tanda repair"));
+        assert!(corruption.to_string().contains("docs/recovery.md"));
     }
     // The second is proven by the third.
     let result = open_with(&disk, &name, |content| content[8192 + 70] ^= 1);
