@@ -1,9 +1,14 @@
-//! Counts what is inside, up to a maximum.
+//! Counts what is inside, up to a maximum, and what was turned away.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
+
+use tokio::time::Instant;
 
 /// A number of places.
 #[derive(Debug)]
@@ -46,9 +51,40 @@ impl Drop for Place {
     }
 }
 
+/// Refused connections, told of at most once a second so that they cannot flood the log.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    told_at: Option<Instant>,
+    untold: u64,
+}
+
+impl Refusals {
+    /// Notes one. When it is time to tell: how many there were since the last time.
+    pub(crate) fn note(&mut self, now: Instant) -> Option<u64> {
+        self.untold += 1;
+        let recent = |at: Instant| now.duration_since(at) < Duration::from_secs(1);
+        if self.told_at.is_some_and(recent) {
+            return None;
+        }
+        self.told_at = Some(now);
+        Some(std::mem::take(&mut self.untold))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusals_are_told_of_once_a_second() {
+        let mut refusals = Refusals::default();
+        let start = Instant::now();
+        assert_eq!(refusals.note(start), Some(1));
+        for ms in 0..1000 {
+            assert_eq!(refusals.note(start + Duration::from_millis(ms)), None);
+        }
+        assert_eq!(refusals.note(start + Duration::from_secs(1)), Some(1001));
+    }
 
     #[test]
     fn places_come_back() {

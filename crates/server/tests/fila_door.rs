@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
 use support::{
     DISCONNECT, ENQUEUE_RESULT, ERROR, INVALID_FRAME, PING, PONG, Peer, TempDir, TestServer,
@@ -106,6 +106,27 @@ fn a_connection_that_stops_in_the_middle_of_a_frame_is_closed() {
     let mut peer = server.connect();
     peer.stream.write_all(&[0, 0, 0, 6, PING]).unwrap();
     peer.wait_closed();
+}
+
+#[test]
+fn a_peer_that_never_reads_is_closed() {
+    let dir = TempDir::new();
+    let limits = [
+        ("limits.frame_timeout", "100ms"),
+        ("limits.replies", "64KiB"),
+    ];
+    let server = TestServer::start(dir.path(), &limits);
+    let mut peer = server.connect();
+    let wait = Some(std::time::Duration::from_secs(60));
+    peer.stream.set_write_timeout(wait).unwrap();
+    let pings = frame(PING, 7, &[]).repeat(10_000);
+    let error = loop {
+        if let Err(error) = peer.stream.write_all(&pings) {
+            break error;
+        }
+    };
+    let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    assert!(closed.contains(&error.kind()), "{error}");
 }
 
 #[test]

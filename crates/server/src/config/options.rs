@@ -159,7 +159,8 @@ options! {
     limits_retry_after: Duration = "limits.retry_after", "50ms", "1ms" ..= "1m";
     /// Time for a new connection to introduce itself.
     limits_handshake_timeout: Duration = "limits.handshake_timeout", "10s", "100ms" ..= "10m";
-    /// Time without progress in the middle of a frame, after which the connection is closed.
+    /// Time without progress in the middle of a frame, or while a peer reads nothing of what it is
+    /// sent, after which the connection is closed.
     limits_frame_timeout: Duration = "limits.frame_timeout", "60s", "100ms" ..= "1h";
     /// Silence after which the broker asks a peer whether it still lives.
     limits_ping_idle: Duration = "limits.ping_idle", "15s", "100ms" ..= "1h";

@@ -38,6 +38,8 @@ pub(super) struct Connection {
     input: Input,
     /// When bytes last came.
     read_at: Instant,
+    /// Since when the socket has taken nothing of what waits for it.
+    blocked_at: Option<Instant>,
     /// Reused between rounds; empty between them.
     events: Vec<Event>,
     requests: Vec<Request>,
@@ -100,6 +102,7 @@ impl Connection {
             mailbox: Arc::default(),
             input: Input::new(frame_bytes_max),
             read_at: Instant::now(),
+            blocked_at: None,
             events: Vec::new(),
             requests: Vec::new(),
             undecoded: false,
@@ -202,6 +205,10 @@ impl Connection {
             tracing::debug!("closed a connection that stopped in the middle of a frame");
             return Err(io::ErrorKind::TimedOut.into());
         }
+        if self.write_deadline().is_some_and(|at| at <= Instant::now()) {
+            tracing::debug!("closed a connection whose peer reads nothing");
+            return Err(io::ErrorKind::TimedOut.into());
+        }
         Ok(())
     }
 
@@ -273,6 +280,7 @@ impl Connection {
         loop {
             let output = self.session.output();
             if output.is_empty() {
+                self.blocked_at = None;
                 return Ok(wrote);
             }
             match self.stream.try_write(output) {
@@ -282,7 +290,12 @@ impl Connection {
                     self.session.on_written(count);
                     wrote = true;
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(wrote),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if wrote || self.blocked_at.is_none() {
+                        self.blocked_at = Some(Instant::now());
+                    }
+                    return Ok(wrote);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -294,12 +307,18 @@ impl Connection {
         in_a_frame.then(|| self.read_at + self.door.frame_timeout)
     }
 
+    /// A peer that does not read is not read either once its answers fill their bound, and then no
+    /// missing pong tells that it is gone.
+    fn write_deadline(&self) -> Option<Instant> {
+        Some(self.blocked_at? + self.door.frame_timeout)
+    }
+
     /// Sets the timer, but only when it must ring earlier than it would: deadlines mostly move
     /// away, and then one idle ring is cheaper than a change at every read.
     fn arm(&mut self, timer: Pin<&mut Sleep>) {
         let session = self.session.next_deadline();
         let session = session.map(|at| Instant::from_std(self.door.clock.instant_of(at)));
-        let next = [session, self.frame_deadline()];
+        let next = [session, self.frame_deadline(), self.write_deadline()];
         let next = next.into_iter().flatten().min();
         let next = next.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
         if timer.is_elapsed() || next < timer.deadline() {

@@ -11,7 +11,12 @@ use tokio::{
 };
 
 use super::connection::Connection;
-use crate::{clock::Clock, server::is_set, shard::Shard, tally::Tally};
+use crate::{
+    clock::Clock,
+    server::is_set,
+    shard::Shard,
+    tally::{Refusals, Tally},
+};
 
 /// What all connections of the door share.
 #[derive(Debug)]
@@ -32,13 +37,6 @@ pub(crate) struct Listening {
     listener: TcpListener,
     tasks: JoinSet<()>,
     refusals: Refusals,
-}
-
-/// Refused connections, told of at most once a second so that they cannot flood the log.
-#[derive(Debug, Default)]
-struct Refusals {
-    told_at: Option<Instant>,
-    untold: u64,
 }
 
 /// After a failed accept, which mostly means too many open files.
@@ -84,7 +82,10 @@ impl Listening {
         shutdown: &watch::Receiver<bool>,
     ) {
         let Some(place) = self.door.connections.enter() else {
-            self.refusals.note(peer, self.door.connections.max());
+            if let Some(refused) = self.refusals.note(Instant::now()) {
+                let max = self.door.connections.max();
+                tracing::warn!(%peer, refused, max, "refused Fila connections: limits.connections_max is reached");
+            }
             return;
         };
         if let Err(error) = prepare(&stream) {
@@ -97,25 +98,6 @@ impl Listening {
             connection.run(shutdown).await;
             drop(place);
         });
-    }
-}
-
-impl Refusals {
-    fn note(&mut self, peer: SocketAddr, max: usize) {
-        self.untold += 1;
-        let now = Instant::now();
-        let recent = |at: Instant| now.duration_since(at) < Duration::from_secs(1);
-        if self.told_at.is_some_and(recent) {
-            return;
-        }
-        tracing::warn!(
-            %peer,
-            refused = self.untold,
-            max,
-            "refused Fila connections: limits.connections_max is reached"
-        );
-        self.told_at = Some(now);
-        self.untold = 0;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Accepts HTTP connections and serves them.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{Door, api};
-use crate::server::is_set;
+use crate::{server::is_set, tally::Refusals};
 
 /// Time for a request's head to arrive, also between requests of a kept connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
@@ -32,6 +32,7 @@ pub(crate) struct Listening {
     listener: TcpListener,
     router: Router,
     tasks: JoinSet<()>,
+    refusals: Refusals,
 }
 
 impl Listening {
@@ -43,6 +44,7 @@ impl Listening {
             listener,
             router,
             tasks: JoinSet::new(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -51,7 +53,7 @@ impl Listening {
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => self.on_accepted(stream, &shutdown),
+                    Ok((stream, peer)) => self.on_accepted(stream, peer, &shutdown),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept an HTTP connection");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -67,9 +69,17 @@ impl Listening {
         self.tasks.shutdown().await;
     }
 
-    fn on_accepted(&mut self, stream: TcpStream, shutdown: &watch::Receiver<bool>) {
+    fn on_accepted(
+        &mut self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        shutdown: &watch::Receiver<bool>,
+    ) {
         let Some(place) = self.door.connections.enter() else {
-            tracing::warn!("refused an HTTP connection: too many at a time");
+            if let Some(refused) = self.refusals.note(Instant::now()) {
+                let max = self.door.connections.max();
+                tracing::warn!(%peer, refused, max, "refused HTTP connections: too many at a time");
+            }
             return;
         };
         let router = self.router.clone();

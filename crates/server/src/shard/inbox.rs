@@ -98,11 +98,20 @@ struct State<O, Q> {
     sleep: Sleep,
 }
 
+/// What requests weigh. Kinds that must not crowd each other out are counted apart.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
-    count: usize,
-    bytes: usize,
+    /// Requests whose sender is told when they find no room.
+    ordinary: usize,
+    /// All others.
+    bookkeeping: usize,
+    small_bytes: usize,
+    /// Bytes of requests larger than [`LARGE_SHARE`] of all that may wait.
+    large_bytes: usize,
 }
+
+/// A request is large when it takes more than one part in this many of the bytes that may wait.
+const LARGE_SHARE: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
@@ -146,12 +155,11 @@ impl<O, Q> Inbox<O, Q> {
             let standing = standing(&request);
             let fits = match standing {
                 Standing::Always => true,
-                Standing::Bookkeeping => state.count() < self.limits.requests_max.saturating_mul(2),
-                Standing::Ordinary => !full && state.has_room(bytes, &self.limits),
+                Standing::Bookkeeping => state.load().bookkeeping < self.limits.requests_max,
+                Standing::Ordinary => !full && state.load().has_room(bytes, &self.limits),
             };
             if fits {
-                state.waiting_load.count += 1;
-                state.waiting_load.bytes += bytes;
+                state.waiting_load.add(standing, bytes, &self.limits);
                 state.waiting.requests.push_back(request);
             } else {
                 full |= standing == Standing::Ordinary;
@@ -207,14 +215,18 @@ impl<O, Q> Inbox<O, Q> {
     /// requests are wanted: taking says that the earlier ones are finished.
     pub(crate) fn take(&self, taken: &mut Taken<O, Q>, want: Want, wait: Wait) {
         let mut state = lock(&self.state);
-        if let Wait::Until(until) = wait {
-            state = self.sleep(state, want, until);
-        }
         if want == Want::All {
             debug_assert!(
                 taken.requests.is_empty(),
                 "earlier requests are not finished"
             );
+            // Before it sleeps: nothing may be refused for the sake of what is done.
+            state.taken_load = Load::default();
+        }
+        if let Wait::Until(until) = wait {
+            state = self.sleep(state, want, until);
+        }
+        if want == Want::All {
             std::mem::swap(&mut state.waiting.requests, &mut taken.requests);
             state.taken_load = std::mem::take(&mut state.waiting_load);
         }
@@ -259,16 +271,14 @@ impl<O, Q> Inbox<O, Q> {
 }
 
 impl<O, Q> State<O, Q> {
-    const fn count(&self) -> usize {
-        self.waiting_load.count + self.taken_load.count
-    }
-
-    /// A single request of any size fits when nothing else waits.
-    const fn has_room(&self, bytes: usize, limits: &InboxLimits) -> bool {
-        let waiting = self.waiting_load.bytes + self.taken_load.bytes;
-        self.count() == 0
-            || (self.count() < limits.requests_max
-                && waiting.saturating_add(bytes) <= limits.bytes_max)
+    const fn load(&self) -> Load {
+        let (waiting, taken) = (self.waiting_load, self.taken_load);
+        Load {
+            ordinary: waiting.ordinary + taken.ordinary,
+            bookkeeping: waiting.bookkeeping + taken.bookkeeping,
+            small_bytes: waiting.small_bytes + taken.small_bytes,
+            large_bytes: waiting.large_bytes + taken.large_bytes,
+        }
     }
 
     fn has(&self, want: Want) -> bool {
@@ -276,6 +286,38 @@ impl<O, Q> State<O, Q> {
         let requests = !waiting.requests.is_empty() && matches!(want, Want::All);
         requests || waiting.flushed.is_some() || !waiting.questions.is_empty() || waiting.stop
     }
+}
+
+impl Load {
+    fn add(&mut self, standing: Standing, bytes: usize, limits: &InboxLimits) {
+        match standing {
+            Standing::Ordinary => self.ordinary += 1,
+            Standing::Always | Standing::Bookkeeping => self.bookkeeping += 1,
+        }
+        if is_large(bytes, limits) {
+            self.large_bytes += bytes;
+        } else {
+            self.small_bytes += bytes;
+        }
+    }
+
+    /// A large request fits when no other waits, whatever its size and whatever else waits: small
+    /// ones would always leave too little room for it. Half of the bytes is kept for small ones:
+    /// large ones would leave none.
+    fn has_room(&self, bytes: usize, limits: &InboxLimits) -> bool {
+        let all = self.small_bytes.saturating_add(self.large_bytes);
+        let in_all = all.saturating_add(bytes) <= limits.bytes_max;
+        let in_its_part = if is_large(bytes, limits) {
+            self.large_bytes == 0
+        } else {
+            self.small_bytes.saturating_add(bytes) <= limits.bytes_max / 2
+        };
+        self.ordinary < limits.requests_max && (in_all || in_its_part)
+    }
+}
+
+const fn is_large(bytes: usize, limits: &InboxLimits) -> bool {
+    bytes > limits.bytes_max / LARGE_SHARE
 }
 
 /// Who is refused when the inbox is full.
@@ -378,6 +420,66 @@ mod tests {
         let mut requests = vec![publish(1, 5000)];
         inbox.try_send(&mut requests);
         assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn what_is_finished_takes_no_room_while_the_thread_sleeps() {
+        let inbox = Arc::new(inbox(100, 1000));
+        let thread = std::thread::spawn({
+            let inbox = Arc::clone(&inbox);
+            move || {
+                let mut taken = Taken::default();
+                inbox.take(&mut taken, Want::All, Wait::Until(None));
+                taken.requests.clear();
+                inbox.take(&mut taken, Want::All, Wait::Until(None));
+                tokens(taken.requests)
+            }
+        });
+        inbox.try_send(&mut vec![publish(1, 0)]);
+        while {
+            let state = lock(&inbox.state);
+            !state.waiting.requests.is_empty() || state.sleep != Sleep::Sound
+        } {
+            std::thread::yield_now();
+        }
+        let mut large = vec![publish(2, 5000)];
+        inbox.try_send(&mut large);
+        let refused = tokens(large);
+        inbox.try_send(&mut vec![publish(3, 0)]);
+        assert_eq!(refused, [0_u32; 0]);
+        assert_eq!(thread.join().unwrap().first(), Some(&2));
+    }
+
+    #[test]
+    fn small_and_large_requests_do_not_crowd_each_other_out() {
+        let inbox = inbox(1000, 10_000);
+        let mut small: Vec<_> = (0..100).map(|token| publish(token, 100)).collect();
+        inbox.try_send(&mut small);
+        assert!(!small.is_empty(), "the small ones fill it");
+        let mut large = vec![publish(200, 50_000)];
+        inbox.try_send(&mut large);
+        assert_eq!(tokens(large), [0_u32; 0]);
+        let mut second = vec![publish(201, 5000)];
+        inbox.try_send(&mut second);
+        assert_eq!(tokens(second), [201], "one at a time over the limit");
+
+        let mut taken = Taken::default();
+        inbox.take(&mut taken, Want::All, Wait::No);
+        taken.requests.clear();
+        inbox.take(&mut taken, Want::All, Wait::No);
+        inbox.try_send(&mut vec![publish(300, 50_000)]);
+        let mut small = vec![publish(301, 100)];
+        inbox.try_send(&mut small);
+        assert_eq!(tokens(small), [0_u32; 0]);
+    }
+
+    #[test]
+    fn grants_do_not_crowd_publishes_out() {
+        let inbox = inbox(10, 1 << 20);
+        inbox.try_send(&mut (0..100).map(|_| grant()).collect());
+        let mut requests = vec![publish(1, 0)];
+        inbox.try_send(&mut requests);
+        assert_eq!(tokens(requests), [0_u32; 0]);
     }
 
     #[test]
