@@ -1,4 +1,4 @@
-//! How fast the load generator itself is: the ordinary loads against a [`sink`](crate::sink).
+//! How fast the load generator itself is: the ordinary loads against a [`sink`].
 
 use crate::error::BenchError;
 use crate::frames::Shape;
