@@ -180,6 +180,18 @@ impl<D: Disk> Node<D> {
         self.storage_full
     }
 
+    /// How often contents could not be read from the log so far.
+    #[must_use]
+    pub const fn read_errors(&self) -> u64 {
+        self.counters.read_errors
+    }
+
+    /// The newest of these errors.
+    #[must_use]
+    pub fn last_read_error(&self) -> Option<&str> {
+        self.counters.last_read_error.as_deref()
+    }
+
     /// Figures for operators; allocates, so not for every pass.
     #[must_use]
     pub fn stats(&self) -> NodeStats {

@@ -84,7 +84,12 @@ impl Listening {
         let Some(place) = self.door.connections.enter() else {
             if let Some(refused) = self.refusals.note(Instant::now()) {
                 let max = self.door.connections.max();
-                tracing::warn!(%peer, refused, max, "refused Fila connections: limits.connections_max is reached");
+                tracing::warn!(
+                    %peer,
+                    refused,
+                    max,
+                    "refused Fila connections: limits.connections_max is reached"
+                );
             }
             return;
         };

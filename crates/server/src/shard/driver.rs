@@ -6,7 +6,10 @@
 //! gather for the next: under load a commit carries many, alone it carries one at once, and then
 //! without the way to the sync thread and back.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_node::Node;
@@ -49,7 +52,13 @@ pub(super) struct Driver<D: Disk> {
 struct Told {
     failed: bool,
     storage_full: bool,
+    /// Read errors, and when they were last told of.
+    read_errors: u64,
+    read_errors_at: Option<Instant>,
 }
+
+/// Unreadable messages are tried again and again; their errors are told of this often.
+const READ_ERRORS_EVERY: Duration = Duration::from_secs(10);
 
 impl<D: Disk> Driver<D> {
     pub(super) fn new(
@@ -199,6 +208,9 @@ impl<D: Disk> Driver<D> {
 
     fn release(&mut self) {
         self.node.drain_released(&mut self.released);
+        if self.node.read_errors() != self.told.read_errors {
+            self.tell_of_read_errors();
+        }
         if !self.released.is_empty() {
             self.outboxes.deliver(&mut self.released);
         }
@@ -223,6 +235,22 @@ impl<D: Disk> Driver<D> {
                 tracing::info!("the disk has room again: new messages are taken");
             }
         }
+    }
+
+    #[cold]
+    fn tell_of_read_errors(&mut self) {
+        let recent = |at: Instant| at.elapsed() < READ_ERRORS_EVERY;
+        if self.told.read_errors_at.is_some_and(recent) {
+            return;
+        }
+        let errors = self.node.read_errors();
+        tracing::error!(
+            errors = errors - self.told.read_errors,
+            cause = self.node.last_read_error(),
+            "messages cannot be read back from the log and are not delivered; check the disk"
+        );
+        self.told.read_errors = errors;
+        self.told.read_errors_at = Some(Instant::now());
     }
 
     fn answer(&mut self) {
