@@ -53,7 +53,14 @@ impl<D: Disk> Node<D> {
         segment_bytes: u64,
         now: Millis,
     ) -> Result<Self, ReplayError> {
-        let now = now.max(engine.newest_time());
+        // Later than all that is recorded: message ids go on after the newest, and a message must
+        // not seem to be enqueued in the future.
+        let newest = engine.newest_time();
+        let now = if newest > Millis(0) {
+            now.max(newest.after_ms(1))
+        } else {
+            now
+        };
         let upkeep = Upkeep::new(now, segment_bytes, end_of(&log), oldest_of(&log));
         let mut node = Self {
             engine,
