@@ -97,12 +97,14 @@ impl Plan {
                 disk.inject(call, 1 + random.below(5), Fault::Fail(kind));
             }
             Strike::ShortCall => {
-                let call = if random.one_in(2) {
-                    DiskCall::Read
+                let nth = 1 + random.below(5);
+                if random.one_in(2) {
+                    disk.inject(DiskCall::Read, nth, Fault::Short(random.length(8192)));
                 } else {
-                    DiskCall::Write
-                };
-                disk.inject(call, 1 + random.below(5), Fault::Short(random.length(8192)));
+                    // The rest may be lost alone, and no disk writes a part of a sector.
+                    let bytes = 512 * random.length(16);
+                    disk.inject(DiskCall::Write, nth, Fault::Short(bytes));
+                }
             }
             Strike::Full => disk.set_capacity(Some(disk.used_bytes() + random.below(40_000))),
             Strike::Room => disk.set_capacity(None),

@@ -61,6 +61,10 @@ pub enum Canary {
     SyncLies,
     /// One write in sixteen is dropped.
     LostWrites,
+    /// One batch of acks in twenty is answered and forgotten.
+    ForgottenAcks,
+    /// One batch of messages in twenty is confirmed and forgotten.
+    ForgottenMessages,
     /// One delivery in fifty reaches its session twice.
     RepeatedDelivery,
 }

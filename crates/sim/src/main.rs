@@ -10,7 +10,8 @@ use tanda_sim::{Canary, Options, run};
 
 const USAGE: &str = "\
 usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
-                 [--canary sync-lies|lost-writes|repeated-delivery]
+                 [--canary sync-lies|lost-writes|forgotten-acks|forgotten-messages|
+                           repeated-delivery]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -86,6 +87,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                 parsed.options.canary = match arguments.next()?.as_str() {
                     "sync-lies" => Canary::SyncLies,
                     "lost-writes" => Canary::LostWrites,
+                    "forgotten-acks" => Canary::ForgottenAcks,
+                    "forgotten-messages" => Canary::ForgottenMessages,
                     "repeated-delivery" => Canary::RepeatedDelivery,
                     _ => return None,
                 };

@@ -94,3 +94,15 @@ fn deliveries_repeated_by_the_server_are_found() {
         "{found:?}"
     );
 }
+
+#[test]
+fn acks_that_are_answered_and_forgotten_are_found() {
+    let found = found(Canary::ForgottenAcks);
+    assert!(found.contains(&"acked stays gone"), "{found:?}");
+}
+
+#[test]
+fn messages_that_are_confirmed_and_forgotten_are_found() {
+    let found = found(Canary::ForgottenMessages);
+    assert!(!found.is_empty(), "{found:?}");
+}

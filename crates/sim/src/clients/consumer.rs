@@ -232,15 +232,17 @@ impl Consumer {
         cx: &mut Cx<'_>,
         (kind, held): (Kind, Vec<Held>),
     ) {
-        let mut items = Vec::with_capacity(held.len());
-        let ms = held.iter().map(|_| match kind {
-            Kind::Ack => None,
-            Kind::Nack => random.one_in(2).then(|| random.below(1_500)),
-            Kind::Extend => Some(random.between(1, 3_000)),
+        let items = held.into_iter().map(|held| {
+            let ms = match kind {
+                Kind::Ack => None,
+                Kind::Nack => random.one_in(2).then(|| random.below(1_500)),
+                Kind::Extend => Some(random.between(1, 3_000)),
+            };
+            (held, ms)
         });
-        items.extend(held.iter().map(|held| held.id).zip(ms));
-        let id = write_settle(peer, kind, &held, &items);
-        for (held, (_, ms)) in held.iter().zip(&items) {
+        let items: Vec<(Held, Option<u64>)> = items.collect();
+        let id = write_settle(peer, kind, &items);
+        for (held, ms) in &items {
             match kind {
                 Kind::Ack | Kind::Nack => {
                     cx.history.on_settle_sent(cx.now, held, kind == Kind::Ack);
@@ -255,7 +257,8 @@ impl Consumer {
                 Kind::Nack => "nacks",
                 Kind::Extend => "extends",
             };
-            format!("  c{conn} {word} {:x?} as {id}", items)
+            let items: Vec<_> = items.iter().map(|(held, ms)| (held.id, ms)).collect();
+            format!("  c{conn} {word} {items:x?} as {id}")
         });
         let sent_at = cx.now;
         self.open.insert(
@@ -326,7 +329,7 @@ impl Consumer {
         cx: &mut Cx<'_>,
     ) -> Check {
         let settle = self.answered(frame, kind, codes.len())?;
-        for ((id, retry_after_ms), code) in settle.items.iter().zip(codes) {
+        for ((held, retry_after_ms), code) in settle.items.iter().zip(codes) {
             let settled = match (*code, kind) {
                 (ErrorCode::Ok, Kind::Ack) => Settled::Ack,
                 (ErrorCode::Ok, Kind::Nack | Kind::Extend) => Settled::Nack(*retry_after_ms),
@@ -334,8 +337,8 @@ impl Consumer {
                 (code, _) => return Err(protocol::unexpected("settle", code)),
             };
             cx.trace
-                .note(cx.now, || format!("  {id:032x}: {settled:?}"));
-            cx.history.on_settled(cx.now, settle.sent_at, *id, settled);
+                .note(cx.now, || format!("  {:032x}: {settled:?}", held.id));
+            cx.history.on_settled(cx.now, settle.sent_at, held, settled);
         }
         Ok(())
     }
@@ -343,15 +346,15 @@ impl Consumer {
     fn on_extended(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
         let answer = ExtendLeaseResult::decode(&frame.body).map_err(bad(frame))?;
         let settle = self.answered(frame, Kind::Extend, answer.results.len())?;
-        for ((id, _), result) in settle.items.iter().zip(&answer.results) {
+        for ((held, _), result) in settle.items.iter().zip(&answer.results) {
             let settled = match (result.error_code, result.lease_expires_at_ms) {
                 (ErrorCode::Ok, end) => Settled::Extended(Millis(end)),
                 (ErrorCode::MessageNotFound, _) => Settled::RefusedExtension,
                 (code, _) => return Err(protocol::unexpected("extend", code)),
             };
             cx.trace
-                .note(cx.now, || format!("  {id:032x}: {settled:?}"));
-            cx.history.on_settled(cx.now, settle.sent_at, *id, settled);
+                .note(cx.now, || format!("  {:032x}: {settled:?}", held.id));
+            cx.history.on_settled(cx.now, settle.sent_at, held, settled);
         }
         Ok(())
     }

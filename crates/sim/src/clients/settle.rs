@@ -14,7 +14,7 @@ pub(super) struct Settle {
     pub(super) sent_at: Millis,
     pub(super) kind: Kind,
     /// With each nack's `retry_after`, or the length of each extension.
-    pub(super) items: Vec<(u128, Option<u64>)>,
+    pub(super) items: Vec<(Held, Option<u64>)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,7 @@ pub(super) enum Kind {
 }
 
 /// Sends one batch and returns its request id.
-pub(super) fn write_settle(
-    peer: &mut Peer,
-    kind: Kind,
-    held: &[Held],
-    items: &[(u128, Option<u64>)],
-) -> u32 {
-    let both = held.iter().zip(items);
+pub(super) fn write_settle(peer: &mut Peer, kind: Kind, items: &[(Held, Option<u64>)]) -> u32 {
     let opcode = match kind {
         Kind::Ack => Opcode::Ack,
         Kind::Nack => Opcode::Nack,
@@ -41,10 +35,10 @@ pub(super) fn write_settle(
         match kind {
             Kind::Ack => {
                 let mut writer = AckWriter::new(out);
-                for (held, (id, _)) in both {
+                for (held, _) in items {
                     writer.push(&AckItem {
                         queue: &held.queue,
-                        message_id: id.to_be_bytes(),
+                        message_id: held.id.to_be_bytes(),
                         ..AckItem::default()
                     })?;
                 }
@@ -52,10 +46,10 @@ pub(super) fn write_settle(
             }
             Kind::Nack => {
                 let mut writer = NackWriter::new(out);
-                for (held, (id, retry_after_ms)) in both {
+                for (held, retry_after_ms) in items {
                     writer.push(&NackItem {
                         queue: &held.queue,
-                        message_id: id.to_be_bytes(),
+                        message_id: held.id.to_be_bytes(),
                         error: "not today",
                         retry_after_ms: *retry_after_ms,
                         ..NackItem::default()
@@ -65,10 +59,10 @@ pub(super) fn write_settle(
             }
             Kind::Extend => {
                 let mut writer = ExtendWriter::new(out);
-                for (held, (id, by_ms)) in both {
+                for (held, by_ms) in items {
                     writer.push(&ExtendItem {
                         queue: &held.queue,
-                        message_id: id.to_be_bytes(),
+                        message_id: held.id.to_be_bytes(),
                         extend_by_ms: by_ms.unwrap_or(0),
                         ..ExtendItem::default()
                     })?;

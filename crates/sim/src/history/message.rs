@@ -46,7 +46,22 @@ pub(crate) struct SettleSend {
     pub(crate) sent_at: Millis,
     /// To the queue itself, not to its dead-letter queue.
     pub(crate) is_main: bool,
+    /// Redrives of the message that had been seen.
+    pub(crate) redrives: u32,
     pub(crate) answered_at: Option<Millis>,
+}
+
+/// When a settlement was sent, and whether to the queue itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sending {
+    pub(crate) at: Millis,
+    pub(crate) is_main: bool,
+}
+
+impl SettleSend {
+    fn is_open(&self, sent: Sending) -> bool {
+        (self.sent_at, self.is_main) == (sent.at, sent.is_main) && self.answered_at.is_none()
+    }
 }
 
 /// An extension that may have moved the end of a lease.
@@ -56,8 +71,16 @@ pub(crate) struct ExtendSend {
     /// To the queue itself, not to its dead-letter queue.
     pub(crate) is_main: bool,
     pub(crate) by_ms: u64,
-    /// When the answer came, and the new end in it.
-    pub(crate) answer: Option<(Millis, Millis)>,
+    /// The new end of the lease, as the answer said.
+    pub(crate) answer: Option<Millis>,
+}
+
+impl ExtendSend {
+    /// When the broker did it, once that is known: a lease then ends `by_ms` later.
+    fn applied_at(&self) -> Option<Millis> {
+        self.answer
+            .map(|end| Millis(end.0.saturating_sub(self.by_ms)))
+    }
 }
 
 /// What is known of a message id.
@@ -118,30 +141,32 @@ impl MessageFacts {
     }
 
     /// The settlement sent then has taken effect.
-    pub(crate) fn answer_settle(&mut self, now: Millis, sent_at: Millis) {
-        let open =
-            |settle: &&mut SettleSend| settle.sent_at == sent_at && settle.answered_at.is_none();
-        if let Some(settle) = self.settles.iter_mut().find(open) {
-            settle.answered_at = Some(now);
-        }
+    pub(crate) fn answer_settle(&mut self, now: Millis, sent: Sending) -> Option<SettleSend> {
+        let settle = self
+            .settles
+            .iter_mut()
+            .find(|settle| settle.is_open(sent))?;
+        settle.answered_at = Some(now);
+        Some(*settle)
     }
 
     /// The settlement sent then did nothing.
-    pub(crate) fn refuse_settle(&mut self, sent_at: Millis) {
-        let open = |settle: &SettleSend| settle.sent_at == sent_at && settle.answered_at.is_none();
-        if let Some(index) = self.settles.iter().position(open) {
+    pub(crate) fn refuse_settle(&mut self, sent: Sending) {
+        if let Some(index) = self.settles.iter().position(|settle| settle.is_open(sent)) {
             self.settles.remove(index);
         }
     }
 
     /// The extension sent then moved the end of the lease to this, or did nothing.
-    pub(crate) fn answer_extension(&mut self, now: Millis, sent_at: Millis, end: Option<Millis>) {
-        let open = |extend: &ExtendSend| extend.sent_at == sent_at && extend.answer.is_none();
+    pub(crate) fn answer_extension(&mut self, sent: Sending, end: Option<Millis>) {
+        let open = |extend: &ExtendSend| {
+            (extend.sent_at, extend.is_main) == (sent.at, sent.is_main) && extend.answer.is_none()
+        };
         let Some(index) = self.extensions.iter().position(open) else {
             return;
         };
         match (end, self.extensions.get_mut(index)) {
-            (Some(end), Some(extend)) => extend.answer = Some((now, end)),
+            (Some(end), Some(extend)) => extend.answer = Some(end),
             (None, _) | (_, None) => {
                 self.extensions.remove(index);
             }
@@ -151,20 +176,20 @@ impl MessageFacts {
     fn ends_min(&self, holding: &Holding) -> Millis {
         let from = holding.leased_at;
         let applies = |extend: &&ExtendSend| {
-            extend.is_main == holding.is_main && extend.answer.is_none_or(|(at, _)| at >= from)
+            // An answered extension was applied at a known moment.
+            let is_later = extend.applied_at().is_none_or(|at| at >= from);
+            extend.is_main == holding.is_main && is_later
         };
         let mut extensions = self.extensions.iter().filter(applies);
         if let (Some(only), None) = (extensions.next(), extensions.next())
-            && only.sent_at >= from
-            && let Some((_, end)) = only.answer
+            && only.applied_at().is_some_and(|at| at < holding.expires_at)
+            && let Some(end) = only.answer
         {
             return end;
         }
         let ends = self.extensions.iter().filter(applies).map(|extend| {
-            extend.answer.map_or_else(
-                || extend.sent_at.max(from).after_ms(extend.by_ms),
-                |(_, end)| end,
-            )
+            let earliest = extend.sent_at.max(from).after_ms(extend.by_ms);
+            extend.answer.unwrap_or(earliest)
         });
         ends.min()
             .map_or(holding.expires_at, |end| end.min(holding.expires_at))

@@ -14,7 +14,7 @@ use tanda_wire::fila::delivery::DeliveryMessage;
 use crate::failure::{Check, Violation, ensure};
 use crate::invariants;
 
-use message::{ExtendSend, SettleSend};
+use message::{ExtendSend, Sending, SettleSend};
 pub(crate) use message::{Holding, MessageFacts, Sent, enqueued_at};
 use queue::earlier;
 pub(crate) use queue::{
@@ -23,7 +23,7 @@ pub(crate) use queue::{
 };
 
 /// A message that some consumer holds; any consumer may settle it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Held {
     /// The queue it was delivered from.
     pub(crate) queue: String,
@@ -206,6 +206,12 @@ impl History {
         message.settles.push(SettleSend {
             sent_at: now,
             is_main: !main_of(&held.queue).1,
+            redrives: message
+                .holdings
+                .iter()
+                .map(|h| h.redrives)
+                .max()
+                .unwrap_or(0),
             answered_at: None,
         });
     }
@@ -223,28 +229,37 @@ impl History {
     }
 
     /// A settlement sent at `sent_at` was answered.
-    pub(crate) fn on_settled(&mut self, now: Millis, sent_at: Millis, id: u128, settled: Settled) {
-        let Some(message) = self.messages.get_mut(&id) else {
+    pub(crate) fn on_settled(
+        &mut self,
+        now: Millis,
+        sent_at: Millis,
+        held: &Held,
+        settled: Settled,
+    ) {
+        let Some(message) = self.messages.get_mut(&held.id) else {
             return;
+        };
+        let sent = Sending {
+            at: sent_at,
+            is_main: !main_of(&held.queue).1,
         };
         match settled {
             Settled::Ack => {
                 self.counts.acked += 1;
                 message.ack_ok = earlier(message.ack_ok, now);
-                message.answer_settle(now, sent_at);
+                message.answer_settle(now, sent);
             }
             Settled::Nack(retry_after_ms) => {
                 self.counts.nacked += 1;
-                message.answer_settle(now, sent_at);
-                if let Some(ms) = retry_after_ms {
-                    let redrives = message.holdings.iter().map(|h| h.redrives).max();
-                    let floor = (now, sent_at.after_ms(ms), redrives.unwrap_or(0));
-                    message.retry_floor = Some(floor);
+                if let (Some(settle), Some(ms)) = (message.answer_settle(now, sent), retry_after_ms)
+                    && sent.is_main
+                {
+                    message.retry_floor = Some((now, sent_at.after_ms(ms), settle.redrives));
                 }
             }
-            Settled::Extended(ends_at) => message.answer_extension(now, sent_at, Some(ends_at)),
-            Settled::RefusedSettle => message.refuse_settle(sent_at),
-            Settled::RefusedExtension => message.answer_extension(now, sent_at, None),
+            Settled::Extended(ends_at) => message.answer_extension(sent, Some(ends_at)),
+            Settled::RefusedSettle => message.refuse_settle(sent),
+            Settled::RefusedExtension => message.answer_extension(sent, None),
         }
     }
 

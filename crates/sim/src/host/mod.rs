@@ -3,6 +3,7 @@
 //! Owns the node, its outstanding flush, the command channel and the broker's ends of connections.
 //! Each method is one thing that can happen; the world draws which one happens next.
 
+mod canary;
 mod conn;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,6 +21,7 @@ use crate::disk::SimDisk;
 use crate::random::Random;
 use crate::trace::Trace;
 
+use canary::Toll;
 pub(crate) use conn::Conn;
 
 /// Requests in the command channel.
@@ -49,7 +51,7 @@ pub(crate) struct Host {
     outcome: Option<FlushOutcome<SimDisk>>,
     released: Vec<(ConnId, Event)>,
     next_conn: u64,
-    deliveries: u64,
+    toll: Toll,
 }
 
 impl Host {
@@ -80,7 +82,7 @@ impl Host {
             outcome: None,
             released: Vec::new(),
             next_conn: 0,
-            deliveries: 0,
+            toll: Toll::default(),
         }
     }
 
@@ -227,7 +229,14 @@ impl Host {
         }
         let count = most.min(self.channel.len());
         for request in self.channel.drain(..count) {
-            node.handle(now, request);
+            match self.toll.forget(self.canary, now, &request) {
+                None => node.handle(now, request),
+                Some((conn, event)) => {
+                    if let Some(conn) = self.conns.get_mut(&conn) {
+                        conn.mail.push_back(event);
+                    }
+                }
+            }
         }
         count
     }
@@ -275,11 +284,8 @@ impl Host {
             let Some(conn) = self.conns.get_mut(&conn.0) else {
                 continue;
             };
-            if let Event::Delivery { .. } = &event {
-                self.deliveries += 1;
-                if self.canary == Canary::RepeatedDelivery && self.deliveries.is_multiple_of(50) {
-                    conn.mail.push_back(event.clone());
-                }
+            if self.toll.repeats(self.canary, &event) {
+                conn.mail.push_back(event.clone());
             }
             conn.mail.push_back(event);
         }

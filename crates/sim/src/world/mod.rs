@@ -9,7 +9,7 @@ use tanda_engine::Millis;
 
 use crate::Options;
 use crate::clients::{Admin, Client, Consumer, Cx, Manner, Producer, Role};
-use crate::failure::{Check, Failure, ensure};
+use crate::failure::{Check, Failure, Violation, ensure};
 use crate::faults::{Plan, Strike};
 use crate::history::{Counts, History, QueueDraw, QueueFacts};
 use crate::host::{Death, Host};
@@ -100,6 +100,29 @@ enum Step {
     Clock,
 }
 
+impl Step {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Act => "act",
+            Self::ToBroker => "to broker",
+            Self::Transmit => "transmit",
+            Self::ToClient => "to client",
+            Self::Handle => "handle",
+            Self::Run => "run",
+            Self::TakeFlush => "take flush",
+            Self::RunFlush => "run flush",
+            Self::FinishFlush => "finish flush",
+            Self::Release => "release",
+            Self::Mail => "mail",
+            Self::Timers => "timers",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+/// Draws of one step until something happens.
+const DRAWS_MAX: usize = 5;
+
 const STEPS: &[(Step, u64)] = &[
     (Step::Act, 6),
     (Step::ToBroker, 6),
@@ -167,8 +190,12 @@ impl World {
                 self.strike(strike)?;
             }
             self.keep_process()?;
-            let step = self.draw_step();
-            self.do_step(step)?;
+            for _ in 0..DRAWS_MAX {
+                let step = self.draw_step();
+                if self.do_step(step)? {
+                    break;
+                }
+            }
             self.after_step()?;
         }
         self.heal()
@@ -185,48 +212,39 @@ impl World {
         Step::Clock
     }
 
-    fn do_step(&mut self, step: Step) -> Check {
+    /// False when there was nothing to do.
+    fn do_step(&mut self, step: Step) -> Result<bool, Violation> {
         let now = self.now;
-        match step {
-            Step::Act => return self.act(),
-            Step::ToBroker => return self.arrive_at_broker(),
+        let count = match step {
+            Step::Act => self.act(),
+            Step::ToBroker => self.arrive_at_broker()?,
             Step::Transmit => self.transmit(),
-            Step::ToClient => return self.arrive_at_client(),
+            Step::ToClient => self.arrive_at_client()?,
             Step::Mail => self.mail(),
             Step::Handle => {
                 let most = self.schedule.length(20);
-                let count = self.host.handle(most, now);
-                self.trace.event(now, "handle", count as u64, &[]);
+                self.host.handle(most, now)
             }
             Step::Run => {
-                let more = self.host.run_node(now);
-                self.trace.event(now, "run", u64::from(more), &[]);
+                // A pass is worth its step also when nothing is left after it.
+                self.trace.event(now, "run", 0, &[]);
+                return Ok(self.host.run_node(now));
             }
-            Step::TakeFlush => self.flush_step("take flush", |host| host.take_flush()),
-            Step::RunFlush => self.flush_step("run flush", |host| host.run_flush()),
-            Step::FinishFlush => self.flush_step("finish flush", |host| host.finish_flush(now)),
-            Step::Release => self.release(),
-            Step::Timers => {
-                let count = self.host.session_timers(now);
-                self.trace.event(now, "timers", count as u64, &[]);
-            }
+            Step::TakeFlush => usize::from(self.host.take_flush()),
+            Step::RunFlush => usize::from(self.host.run_flush()),
+            Step::FinishFlush => usize::from(self.host.finish_flush(now)),
+            Step::Release => self.host.release(now, &mut self.trace),
+            Step::Timers => self.host.session_timers(now),
             Step::Clock => self.pass_time(),
+        };
+        if count > 0 {
+            self.trace.event(now, step.name(), count as u64, &[]);
         }
-        Ok(())
-    }
-
-    fn flush_step(&mut self, name: &str, step: impl FnOnce(&mut Host) -> bool) {
-        let done = step(&mut self.host);
-        self.trace.event(self.now, name, u64::from(done), &[]);
-    }
-
-    fn release(&mut self) {
-        let count = self.host.release(self.now, &mut self.trace);
-        self.trace.event(self.now, "release", count as u64, &[]);
+        Ok(count > 0)
     }
 
     /// Mostly a little; sometimes up to the next deadline or far beyond.
-    fn pass_time(&mut self) {
+    fn pass_time(&mut self) -> usize {
         let next = self.host.next_deadline().map_or(0, |at| self.now.until(at));
         let ms = match self.clock.below(20) {
             0 => next,
@@ -236,18 +254,19 @@ impl World {
         };
         self.now = self.now.after_ms(ms);
         self.trace.event(self.now, "clock", ms, &[]);
+        1
     }
 
     /// One client does something of its own accord.
-    fn act(&mut self) -> Check {
+    fn act(&mut self) -> usize {
         let index = self.schedule.index(self.clients.len());
-        self.act_as(index);
-        Ok(())
+        self.act_as(index)
     }
 
-    fn act_as(&mut self, index: usize) {
+    /// Returns how many bytes it had to say.
+    fn act_as(&mut self, index: usize) -> usize {
         let Some(client) = self.clients.get_mut(index) else {
-            return;
+            return 0;
         };
         if client.peer.is_none() {
             if let Some(conn) = self.host.accept(index, self.now) {
@@ -261,7 +280,7 @@ impl World {
                 trace: &mut self.trace,
             });
         }
-        self.collect(index);
+        self.collect(index)
     }
 
     fn strike(&mut self, strike: Strike) -> Check {
@@ -343,13 +362,15 @@ impl World {
         let Err(error) = opened else {
             self.starts += 1;
             let floor = self.host.node.as_ref().map(|node| node.clock_floor());
-            let is_past = floor.is_none_or(|floor| floor <= self.now);
-            return ensure(is_past, recovers::NAME, || {
+            let floor = floor.unwrap_or(self.now);
+            ensure(floor <= self.now.after_ms(1), recovers::NAME, || {
                 format!(
-                    "the clock is to start at {floor:?}, but it is {:?}",
+                    "the clock is to start at {floor:?}, and it is {:?}",
                     self.now
                 )
-            });
+            })?;
+            self.now = self.now.max(floor);
+            return Ok(());
         };
         self.trace.note(self.now, || format!("  {error}"));
         recovers::on_open_failed(&error, disk_is_sound)?;

@@ -1,27 +1,33 @@
 //! Bytes on their way, in arbitrary pieces, and connections that break.
 
 use crate::clients::Cx;
-use crate::failure::Check;
+use crate::failure::{Check, Violation};
+use crate::host::Conn;
 
 use super::World;
 
 impl World {
     /// Puts what a client has said on its way.
-    pub(super) fn collect(&mut self, index: usize) {
+    pub(super) fn collect(&mut self, index: usize) -> usize {
         let peer = self
             .clients
             .get_mut(index)
             .and_then(|client| client.peer.as_mut());
-        let Some(peer) = peer else { return };
+        let Some(peer) = peer else { return 0 };
+        let count = peer.out.len();
         if let Some(conn) = self.host.conns.get_mut(&peer.conn) {
             conn.to_broker.extend_from_slice(&peer.out);
         }
         peer.out.clear();
+        count
     }
 
-    fn draw_conn(&mut self) -> Option<u64> {
-        let index = self.network.index(self.host.conns.len());
-        self.host.conns.keys().nth(index).copied()
+    /// One of the connections that have something to do.
+    fn draw_conn(&mut self, has_work: impl Fn(&mut Conn) -> bool) -> Option<u64> {
+        let conns = self.host.conns.iter_mut();
+        let busy = conns.filter_map(|(number, conn)| has_work(conn).then_some(*number));
+        let busy: Vec<u64> = busy.collect();
+        self.network.pick(&busy).copied()
     }
 
     /// A piece of any size, often all there is.
@@ -33,15 +39,17 @@ impl World {
         }
     }
 
-    pub(super) fn arrive_at_broker(&mut self) -> Check {
-        let Some(number) = self.draw_conn() else {
-            return Ok(());
+    pub(super) fn arrive_at_broker(&mut self) -> Result<usize, Violation> {
+        let busy = |conn: &mut Conn| !conn.to_broker.is_empty() || conn.is_cut;
+        let Some(number) = self.draw_conn(busy) else {
+            return Ok(0);
         };
         let size = self.draw_size();
         let count = self.host.receive(number, size, self.now);
         self.trace
-            .event(self.now, "to broker", number, &count.to_be_bytes());
-        self.look_at(number)
+            .event(self.now, "received", number, &count.to_be_bytes());
+        self.look_at(number)?;
+        Ok(1)
     }
 
     /// Closes a connection that has ended on either side.
@@ -63,33 +71,37 @@ impl World {
         client.map_or(Ok(()), |client| self.lose(client))
     }
 
-    pub(super) fn transmit(&mut self) {
-        let Some(number) = self.draw_conn() else {
-            return;
+    pub(super) fn transmit(&mut self) -> usize {
+        let Some(number) = self.draw_conn(|conn| !conn.session.output().is_empty()) else {
+            return 0;
         };
         let size = self.draw_size();
         let count = self.host.transmit(number, size, self.now);
         self.trace
-            .event(self.now, "transmit", number, &count.to_be_bytes());
+            .event(self.now, "sent", number, &count.to_be_bytes());
+        count
     }
 
-    pub(super) fn mail(&mut self) {
-        let Some(number) = self.draw_conn() else {
-            return;
+    pub(super) fn mail(&mut self) -> usize {
+        let Some(number) = self.draw_conn(|conn| !conn.mail.is_empty()) else {
+            return 0;
         };
         let most = self.network.length(20);
         let count = self.host.deliver_mail(number, most, self.now);
         self.trace
-            .event(self.now, "mail", number, &count.to_be_bytes());
+            .event(self.now, "mailed", number, &count.to_be_bytes());
+        count
     }
 
-    pub(super) fn arrive_at_client(&mut self) -> Check {
-        let Some(number) = self.draw_conn() else {
-            return Ok(());
+    pub(super) fn arrive_at_client(&mut self) -> Result<usize, Violation> {
+        let busy = |conn: &mut Conn| !conn.to_client.is_empty() || conn.is_finished();
+        let Some(number) = self.draw_conn(busy) else {
+            return Ok(0);
         };
         let size = self.draw_size();
         self.arrive(number, size)?;
-        self.look_at(number)
+        self.look_at(number)?;
+        Ok(1)
     }
 
     /// Bytes reach a client.
@@ -131,7 +143,8 @@ impl World {
     }
 
     pub(super) fn cut_one(&mut self) -> Check {
-        self.draw_conn().map_or(Ok(()), |number| self.cut(number))
+        let number = self.draw_conn(|conn| !conn.is_cut);
+        number.map_or(Ok(()), |number| self.cut(number))
     }
 
     /// Breaks a connection. What is on its way may still arrive, or a part of it.
