@@ -301,6 +301,7 @@ impl<D: Disk> Node<D> {
     /// Reads the contents of a delivery; what cannot be read is set aside.
     fn fill(&mut self, sub: SubId, batch: &mut DeliveryBatch) {
         let (log, counters) = (&mut self.log, &mut self.counters);
+        let mut damaged = true;
         let lost = resolve(batch, |at, len| {
             match log.read_chunk(tanda_wal::Lsn(at.0), len) {
                 Ok((base, bytes)) => Some(Chunk {
@@ -308,6 +309,7 @@ impl<D: Disk> Node<D> {
                     bytes,
                 }),
                 Err(error) => {
+                    damaged &= matches!(error, tanda_wal::ReadError::Corrupt(_));
                     counters.read_errors += 1;
                     counters.last_read_error = Some(error.to_string());
                     None
@@ -315,8 +317,7 @@ impl<D: Disk> Node<D> {
             }
         });
         if let Some(batch) = lost {
-            self.unreadable
-                .push_back(Unreadable::new(self.now, sub, batch));
+            self.set_aside(sub, batch, damaged);
         }
     }
 

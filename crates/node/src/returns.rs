@@ -1,6 +1,6 @@
 //! Deliveries that never left: back to the engine, uncounted.
 
-use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, SubId};
+use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, Request, SubId};
 use tanda_wal::Disk;
 
 use crate::Node;
@@ -16,16 +16,8 @@ pub(crate) struct Unreadable {
     pub(crate) due_at: Millis,
     pub(crate) sub: SubId,
     pub(crate) batch: DeliveryBatch,
-}
-
-impl Unreadable {
-    pub(crate) const fn new(now: Millis, sub: SubId, batch: DeliveryBatch) -> Self {
-        Self {
-            due_at: now.after_ms(UNREADABLE_PAUSE_MS),
-            sub,
-            batch,
-        }
-    }
+    /// What the disk holds is not what was written: no later try will do better.
+    damaged: bool,
 }
 
 impl<D: Disk> Node<D> {
@@ -73,6 +65,23 @@ impl<D: Disk> Node<D> {
         }
     }
 
+    /// Keeps what could not be read until it is due.
+    pub(crate) fn set_aside(&mut self, sub: SubId, batch: DeliveryBatch, damaged: bool) {
+        let pause_ms = if damaged { 0 } else { UNREADABLE_PAUSE_MS };
+        let unreadable = Unreadable {
+            due_at: self.now.after_ms(pause_ms),
+            sub,
+            batch,
+            damaged,
+        };
+        // In order of `due_at`: what is due now goes first.
+        if damaged {
+            self.unreadable.push_front(unreadable);
+        } else {
+            self.unreadable.push_back(unreadable);
+        }
+    }
+
     pub(crate) fn return_unreadable(&mut self) {
         while self
             .unreadable
@@ -80,8 +89,27 @@ impl<D: Disk> Node<D> {
             .is_some_and(|u| u.due_at <= self.now)
             && let Some(unreadable) = self.unreadable.pop_front()
         {
+            if unreadable.damaged {
+                self.give_up(unreadable.sub, &unreadable.batch);
+                continue;
+            }
             self.undelivered.push(unreadable.batch);
             self.give_back(unreadable.sub.conn);
+        }
+    }
+
+    /// Leaves damaged messages to their leases: as failed attempts they end among the dead letters,
+    /// whereas given back they would come first again, for ever, and take all of the consumer's
+    /// credit and room from the sound ones behind them. Both return at once.
+    fn give_up(&mut self, sub: SubId, batch: &DeliveryBatch) {
+        let now = self.now;
+        let credit = u32::try_from(batch.items.len()).unwrap_or(u32::MAX);
+        let room = Request::Drained {
+            conn: sub.conn,
+            bytes: batch.budget_bytes(),
+        };
+        for request in [room, Request::Grant { sub, credit }] {
+            self.with_engine(|engine, journal, out| engine.handle(now, journal, request, out));
         }
     }
 

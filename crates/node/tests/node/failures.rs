@@ -159,6 +159,44 @@ fn an_unreadable_content_is_tried_again_later_and_does_not_count() {
 }
 
 #[test]
+fn damaged_messages_do_not_hold_up_the_sound_ones() {
+    let mut world = World::new();
+    world.create(QueueSpec {
+        max_attempts: 1,
+        lease_ms: 5_000,
+        ..named("jobs")
+    });
+    let mut ids = Vec::new();
+    for n in 0..100_u8 {
+        let token = world.publish("jobs", &[vec![n; 4_000]]);
+        world.settle_down();
+        ids.extend(stored(&world.published(token).unwrap()));
+    }
+    for name in world.disk.names() {
+        let content = world.disk.content(&name).unwrap();
+        for damaged in [1, 2] {
+            if let Some(at) = content.windows(100).position(|w| w == [damaged; 100]) {
+                world.disk.damage(&name, at);
+            }
+        }
+    }
+    world.take();
+    let consumer = sub(CONSUMER, 9);
+    // The damaged ones would take most of its credit.
+    world.subscribe(consumer, "jobs", Some(3));
+    world.settle_down();
+    let received = world.received(consumer);
+    let received: Vec<_> = received.iter().map(|message| message.id).collect();
+    assert_eq!(received, [ids[0], ids[3], ids[4]]);
+    assert_eq!(world.node.read_errors(), 2);
+    assert!(world.node.last_read_error().unwrap().contains("corrupt"));
+    assert_eq!(world.stats("jobs").counts.in_flight, 5);
+
+    world.pass(6_000, 100);
+    assert_eq!(world.stats("jobs.dlq").counts.depth, 5);
+}
+
+#[test]
 fn what_was_acked_is_given_back_to_the_disk() {
     let mut world = World::new();
     world.create(named("jobs"));
