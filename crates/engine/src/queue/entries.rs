@@ -80,9 +80,16 @@ impl Flags {
 
 const CHUNK: usize = 1024;
 
+/// Entries of the first chunk at first: a broker may hold very many queues with a message or two.
+const FIRST: usize = 8;
+
+/// An empty queue keeps its first chunk up to this many entries.
+const KEPT: usize = 64;
+
 /// A slab of entries. Freed slots are used again, latest first.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
+    /// All of `CHUNK` entries, but for the first while it is the only one.
     chunks: Vec<Box<[Entry]>>,
     free: Slot,
     free_any: bool,
@@ -112,9 +119,8 @@ impl Entries {
         } else {
             let slot = self.used;
             assert!(slot < NIL - 1, "a queue holds at most 2^32 - 2 messages");
-            if slot as usize == self.chunks.len() * CHUNK {
-                self.chunks
-                    .push(vec![Entry::default(); CHUNK].into_boxed_slice());
+            if slot as usize == self.capacity() {
+                self.grow();
             }
             self.used += 1;
             slot
@@ -122,6 +128,30 @@ impl Entries {
         *self.at_mut(slot) = entry;
         self.len += 1;
         slot
+    }
+
+    fn capacity(&self) -> usize {
+        match self.chunks.as_slice() {
+            [only] => only.len(),
+            chunks => chunks.len() * CHUNK,
+        }
+    }
+
+    fn grow(&mut self) {
+        match self.chunks.as_mut_slice() {
+            [only] if only.len() < CHUNK => {
+                let mut grown = vec![Entry::default(); (only.len() * 2).min(CHUNK)];
+                for (to, from) in grown.iter_mut().zip(only.iter()) {
+                    *to = *from;
+                }
+                *only = grown.into_boxed_slice();
+            }
+            chunks => {
+                let entries = if chunks.is_empty() { FIRST } else { CHUNK };
+                let chunk = vec![Entry::default(); entries];
+                self.chunks.push(chunk.into_boxed_slice());
+            }
+        }
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Entry {
@@ -138,9 +168,10 @@ impl Entries {
         entry
     }
 
-    /// An empty queue keeps one chunk: a drained backlog gives its memory back.
+    /// A drained backlog gives its memory back, but for a little that the next messages need.
     fn reset(&mut self) {
         self.chunks.truncate(1);
+        self.chunks.retain(|only| only.len() <= KEPT);
         self.free_any = false;
         self.used = 0;
     }
@@ -165,5 +196,50 @@ impl Entries {
     pub(crate) fn live_slots(&self, from: Slot, budget: u32) -> impl Iterator<Item = Slot> {
         (from..self.used.min(from.saturating_add(budget)))
             .filter(|slot| self.at(*slot).place != Place::Free)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(position: u64) -> Entry {
+        Entry {
+            position,
+            place: Place::Ready,
+            ..Entry::default()
+        }
+    }
+
+    #[test]
+    fn a_queue_takes_memory_for_the_messages_it_holds() {
+        let mut entries = Entries::default();
+        assert_eq!(entries.capacity(), 0);
+        for position in 0..3 * CHUNK as u64 {
+            let slot = entries.insert(entry(position));
+            assert_eq!(u64::from(slot), position);
+            let len = entries.len() as usize;
+            assert!(entries.capacity() <= (2 * len).max(FIRST));
+        }
+        for slot in 0..entries.slots() {
+            assert_eq!(entries.at(slot).position, u64::from(slot));
+        }
+        for slot in 0..entries.slots() {
+            entries.remove(slot);
+        }
+        assert_eq!((entries.capacity(), entries.slots()), (0, 0));
+    }
+
+    #[test]
+    fn an_empty_queue_keeps_room_for_a_few_messages() {
+        let mut entries = Entries::default();
+        for position in 0..KEPT as u64 {
+            entries.insert(entry(position));
+        }
+        for slot in 0..entries.slots() {
+            entries.remove(slot);
+        }
+        assert_eq!(entries.capacity(), KEPT);
+        assert_eq!(entries.insert(entry(7)), 0);
     }
 }
