@@ -230,7 +230,10 @@ impl<D: Disk> Driver<D> {
         if full != self.told.storage_full {
             self.told.storage_full = full;
             if full {
-                tracing::warn!("the disk is full: new messages are refused, settling goes on");
+                tracing::warn!(
+                    "no file for more messages can be made: the disk is full, or its directory \
+                     cannot be written; new messages are refused, settling goes on"
+                );
             } else {
                 tracing::info!("the disk has room again: new messages are taken");
             }
