@@ -1,11 +1,14 @@
-//! A directory of the file system for the bare log: each method is one system call.
+//! A directory of the file system for the bare log.
+//!
+//! Each method is one system call, and large writes go past the page cache, as they do in the
+//! server (ADR 0004): the log must not be compared with a server that writes in another way.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use tanda_wal::{Disk, DiskFile};
 
 /// A directory that only this program uses.
@@ -17,7 +20,15 @@ pub(crate) struct BenchDisk {
 
 /// One of its files.
 #[derive(Debug)]
-pub(crate) struct BenchFile(File);
+pub(crate) struct BenchFile {
+    file: File,
+    /// The same file past the page cache; `None` where the file system has no such thing.
+    direct: Option<File>,
+}
+
+/// As in the server.
+const DIRECT_BYTES_MIN: usize = 64 << 10;
+const DIRECT_ALIGNMENT: usize = 4096;
 
 impl BenchDisk {
     /// Makes the directory.
@@ -27,6 +38,16 @@ impl BenchDisk {
             path: path.to_owned(),
             dir: File::open(path)?,
         })
+    }
+
+    fn with_direct(&self, name: &str, file: File) -> BenchFile {
+        let flags = i32::try_from(OFlags::DIRECT.bits()).unwrap_or(0);
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(flags);
+        BenchFile {
+            file,
+            direct: options.open(self.path.join(name)).ok(),
+        }
     }
 }
 
@@ -49,13 +70,15 @@ impl Disk for BenchDisk {
     fn create(&self, name: &str) -> io::Result<BenchFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
-        options.open(self.path.join(name)).map(BenchFile)
+        let file = options.open(self.path.join(name))?;
+        Ok(self.with_direct(name, file))
     }
 
     fn open(&self, name: &str) -> io::Result<BenchFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(true);
-        options.open(self.path.join(name)).map(BenchFile)
+        let file = options.open(self.path.join(name))?;
+        Ok(self.with_direct(name, file))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -77,27 +100,39 @@ impl Disk for BenchDisk {
 
 impl DiskFile for BenchFile {
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(into, offset)
+        self.file.read_at(into, offset)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write_at(bytes, offset)
+        if let Some(direct) = &self.direct
+            && bytes.len() >= DIRECT_BYTES_MIN
+            && bytes.len().is_multiple_of(DIRECT_ALIGNMENT)
+            && offset.is_multiple_of(DIRECT_ALIGNMENT as u64)
+            && bytes.as_ptr().align_offset(DIRECT_ALIGNMENT) == 0
+        {
+            match direct.write_at(bytes, offset) {
+                // The disk wants more alignment than a block.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
+                outcome => return outcome,
+            }
+        }
+        self.file.write_at(bytes, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len_bytes(&self) -> io::Result<u64> {
-        self.0.metadata().map(|meta| meta.len())
+        self.file.metadata().map(|meta| meta.len())
     }
 
     fn allocate(&self, len_bytes: u64) -> io::Result<()> {
-        fallocate(&self.0, FallocateFlags::empty(), 0, len_bytes)?;
+        fallocate(&self.file, FallocateFlags::empty(), 0, len_bytes)?;
         Ok(())
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.0.set_len(len_bytes)
+        self.file.set_len(len_bytes)
     }
 }
