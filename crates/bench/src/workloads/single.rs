@@ -65,6 +65,10 @@ fn run(lab: &Lab, _: &str) -> Result<Vec<CaseResult>, BenchError> {
     result.push("commit_p50_us", commits.micros(50.0));
     let ratio = confirms.micros(50.0) / commits.micros(50.0).max(1e-9);
     result.push("p50_of_commit", ratio);
+    result.push("confirm_p10_us", confirms.micros(10.0));
+    result.push("commit_p10_us", commits.micros(10.0));
+    let ratio = confirms.micros(10.0) / commits.micros(10.0).max(1e-9);
+    result.push("p10_of_commit", ratio);
     result.push("confirm_p99_us", confirms.micros(99.0));
     result.push("commit_p99_us", commits.micros(99.0));
     result.push_some(
