@@ -58,9 +58,13 @@ struct Broker {
 
 impl Broker {
     fn start(dir: &Path, args: &[&str]) -> Self {
+        Self::start_with_stderr(dir, args, Stdio::null())
+    }
+
+    fn start_with_stderr(dir: &Path, args: &[&str], stderr: Stdio) -> Self {
         let args = [&["serve"], args].concat();
         let mut command = tanda(dir, &args);
-        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = command.spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         Self { child, out }
@@ -129,6 +133,20 @@ fn announces_its_doors_and_ends_well_on_a_signal() {
         peer.read_to_end(&mut goodbye).unwrap();
         assert_eq!(goodbye.get(4), Some(&5), "Disconnect");
     }
+}
+
+#[test]
+fn a_log_that_cannot_be_written_does_not_end_the_broker() {
+    let dir = TempDir::new();
+    let full = std::fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut broker = Broker::start_with_stderr(&dir.0, &FREE_PORTS, full.into());
+    drop(broker.address("fila"));
+    drop(broker.address("http"));
+    broker.ready();
+    assert_eq!(broker.signal("-TERM"), Some(0));
 }
 
 #[test]

@@ -20,6 +20,8 @@ pub(crate) fn init(level: LogLevel) {
         .with_writer(io::stderr)
         .with_ansi(false)
         .with_target(false)
+        // A line that cannot be written is lost. Reporting that on standard error too would panic.
+        .log_internal_errors(false)
         .finish();
     // A second one is refused, which is what should happen.
     drop(tracing::subscriber::set_global_default(subscriber));
