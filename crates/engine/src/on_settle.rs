@@ -139,6 +139,16 @@ impl Engine {
                 queue.give_back(lease.slot, None);
                 scratch.requeued.extend(position);
             }
+            Settlement::Unsent {
+                consumer,
+                deliveries,
+            } => {
+                if (lease.consumer, entry.deliveries) != (consumer, deliveries) {
+                    return Err(SettleError::MessageNotFound);
+                }
+                queue.give_back(lease.slot, None);
+                scratch.requeued.extend(position);
+            }
             Settlement::Extend { by_ms } => {
                 let expires_at = now.after_ms(by_ms.min(EXTENSION_MS_MAX));
                 let renewed = Lease {

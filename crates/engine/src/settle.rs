@@ -38,6 +38,14 @@ pub enum Settlement {
     },
     /// Back to its old position at once; not a failed attempt.
     Requeue,
+    /// A delivery that was not passed on: back to its old position, if that very lease still
+    /// stands; else `MessageNotFound`. By id alone it could take a later lease from its holder.
+    Unsent {
+        /// [`crate::DeliveryBatch::consumer`]
+        consumer: u64,
+        /// [`crate::DeliveryItem::deliveries`]
+        deliveries: u32,
+    },
     /// Straight to the dead-letter queue; dropped when there is none.
     Reject,
     /// The lease now ends this long after now.

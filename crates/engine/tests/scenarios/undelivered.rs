@@ -80,6 +80,40 @@ fn what_waited_beyond_its_lease_takes_no_later_lease_back() {
 }
 
 #[test]
+fn what_a_session_did_not_pass_on_takes_no_later_lease_back() {
+    let mut b = Broker::with(QueueSpec {
+        lease_ms: 1_000,
+        backoff: Some(Backoff::None),
+        ..queue("jobs")
+    });
+    let w = b.worker("w", "jobs", Some(1));
+    b.send(&jobs(["a"]));
+    let batches = b.batches();
+    let unsent = Settlement::Unsent {
+        consumer: batches[0].consumer,
+        deliveries: batches[0].items[0].deliveries,
+    };
+    b.unsubscribe(w);
+    assert_eq!(b.settle("jobs", &[("a", unsent)]), [OK]);
+    assert_eq!(b.held("jobs"), (1, 0));
+    assert_eq!(b.settle("jobs", &[("a", unsent)]), [NOT_LEASED]);
+    b.worker("v", "jobs", Some(2));
+    assert_eq!(b.got(), ["v: a"]);
+    assert_eq!(b.settle("jobs", &[("a", unsent)]), [NOT_LEASED]);
+    assert_eq!(b.held("jobs"), (0, 1));
+    // Nor when the same consumer has it again.
+    let again = Settlement::Unsent {
+        consumer: batches[0].consumer + 1,
+        deliveries: 2,
+    };
+    b.advance(1_000);
+    assert_eq!(b.got(), ["v: a#2"]);
+    assert_eq!(b.settle("jobs", &[("a", again)]), [NOT_LEASED]);
+    b.restart(0);
+    assert_eq!(b.held("jobs"), (0, 1));
+}
+
+#[test]
 fn a_deleted_queue_takes_nothing_back() {
     let mut b = Broker::with(queue("jobs"));
     let w = b.worker("w", "jobs", None);

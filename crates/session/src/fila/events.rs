@@ -21,8 +21,8 @@ use super::slots::{Kind, Slots};
 /// frame vanish, little enough that an answer queued behind it does not wait long.
 const DELIVERY_BYTES_MAX: usize = 1 << 20;
 
-/// A message goes back only while its lease has this long to live: the request must not reach the
-/// engine when somebody else already holds the message.
+/// A message goes back only while its lease has this long to live: else it comes back by itself
+/// before the request does any good.
 const GIVE_BACK_MARGIN_MS: u64 = 1_000;
 
 /// A content without headers and payload.
@@ -214,7 +214,10 @@ fn give_back(link: &mut Link, batch: &DeliveryBatch) {
         .map(|item| SettleItem {
             queue,
             id: item.id,
-            settlement: Settlement::Requeue,
+            settlement: Settlement::Unsent {
+                consumer: batch.consumer,
+                deliveries: item.deliveries,
+            },
         })
         .collect();
     let reply = link.reply_to(Slots::NO_ANSWER);

@@ -194,7 +194,9 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
     // The same ID subscribes again before the engine heard of the end.
     let again = peer.subscribe(CONSUME);
     assert_ne!(token, again);
-    let batch = deliveries(&[b"late"]);
+    let mut batch = deliveries(&[b"late"]);
+    batch.consumer = 7;
+    batch.items[0].deliveries = 2;
     let budget = batch.budget_bytes();
     peer.event(Event::Delivery { token, batch });
     assert!(peer.frames().is_empty());
@@ -207,7 +209,11 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
         panic!("{requests:?}")
     };
     assert_eq!(*bytes, budget);
-    assert_eq!(batch.items[0].settlement, Settlement::Requeue);
+    let unsent = Settlement::Unsent {
+        consumer: 7,
+        deliveries: 2,
+    };
+    assert_eq!(batch.items[0].settlement, unsent);
     assert_eq!(batch.items[0].queue.text(&batch.data), "q");
     assert_eq!(batch.items[0].id, id(1_500, 1));
     peer.event(Event::Settled {
