@@ -26,7 +26,10 @@ pub(crate) fn on_delivery(history: &History, now: Millis, message: &DeliveryMess
     })?;
     let queue = history.queue(message.queue)?;
     let (_, is_dead_letter) = main_of(message.queue);
-    if let Some((known_at, floor, redrives)) = facts.retry_floor {
+    // A crash of a fast queue may forget the nack.
+    if let Some((known_at, floor, redrives)) = facts.retry_floor
+        && queue.is_committed()
+    {
         let is_next = leased_at > known_at && message.meta.redrive_count == redrives;
         ensure(
             !is_next || is_dead_letter || leased_at >= floor,
