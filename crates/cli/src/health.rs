@@ -30,8 +30,8 @@ pub(crate) async fn run(args: HealthArgs, before: TargetArgs) -> Result<(), Fail
     match status {
         "ok" => Ok(()),
         "storage_full" => Err(Failure::Refused(
-            "the disk is full, or files cannot be made in the data directory: publishes are refused \
-             until that works again; consumers go on"
+            "the disk is full, or files cannot be made in the data directory: publishes are \
+             refused until that works again; consumers go on"
                 .to_owned(),
         )),
         _ => Err(Failure::Refused(format!(
