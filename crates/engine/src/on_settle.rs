@@ -142,8 +142,10 @@ impl Engine {
             Settlement::Unsent {
                 consumer,
                 deliveries,
+                redrives,
             } => {
-                if (lease.consumer, entry.deliveries) != (consumer, deliveries) {
+                let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
+                if lease_of != (consumer, deliveries, redrives) {
                     return Err(SettleError::MessageNotFound);
                 }
                 queue.give_back(lease.slot, None);

@@ -191,7 +191,8 @@ impl Engine {
             };
             let entry = queue.entries.at_mut(lease.slot);
             // This lease may have ended while the delivery waited, and another have begun.
-            if lease.consumer != batch.consumer || entry.deliveries != item.deliveries {
+            let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
+            if lease_of != (batch.consumer, item.deliveries, item.redrives) {
                 continue;
             }
             entry.deliveries = entry.deliveries.saturating_sub(1);

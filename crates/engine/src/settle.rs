@@ -45,6 +45,8 @@ pub enum Settlement {
         consumer: u64,
         /// [`crate::DeliveryItem::deliveries`]
         deliveries: u32,
+        /// [`crate::DeliveryItem::redrives`]: a redrive counts deliveries from the start.
+        redrives: u32,
     },
     /// Straight to the dead-letter queue; dropped when there is none.
     Reject,

@@ -80,6 +80,27 @@ fn what_waited_beyond_its_lease_takes_no_later_lease_back() {
 }
 
 #[test]
+fn what_waited_beyond_a_redrive_takes_no_later_lease_back() {
+    let mut b = Broker::with(QueueSpec {
+        lease_ms: 1_000,
+        max_attempts: 1,
+        ..queue("jobs")
+    });
+    let w = b.worker("w", "jobs", None);
+    b.send(&jobs(["a"]));
+    let waiting = core::mem::take(&mut b.out);
+    b.advance(1_000);
+    assert_eq!(b.redrive("jobs.dlq", 0), 1);
+    assert_eq!(b.got(), ["w: a+1"]);
+    b.out = waiting;
+    b.undelivered(w);
+    b.run();
+    // The same consumer's first delivery again, but of the redriven message.
+    assert_eq!(b.got(), Vec::<String>::new());
+    assert_eq!(b.settle("jobs", &[("a", Settlement::Ack)]), [OK]);
+}
+
+#[test]
 fn what_a_session_did_not_pass_on_takes_no_later_lease_back() {
     let mut b = Broker::with(QueueSpec {
         lease_ms: 1_000,
@@ -92,6 +113,7 @@ fn what_a_session_did_not_pass_on_takes_no_later_lease_back() {
     let unsent = Settlement::Unsent {
         consumer: batches[0].consumer,
         deliveries: batches[0].items[0].deliveries,
+        redrives: 0,
     };
     b.unsubscribe(w);
     assert_eq!(b.settle("jobs", &[("a", unsent)]), [OK]);
@@ -105,6 +127,7 @@ fn what_a_session_did_not_pass_on_takes_no_later_lease_back() {
     let again = Settlement::Unsent {
         consumer: batches[0].consumer + 1,
         deliveries: 2,
+        redrives: 0,
     };
     b.advance(1_000);
     assert_eq!(b.got(), ["v: a#2"]);

@@ -217,6 +217,7 @@ fn give_back(link: &mut Link, batch: &DeliveryBatch) {
             settlement: Settlement::Unsent {
                 consumer: batch.consumer,
                 deliveries: item.deliveries,
+                redrives: item.redrives,
             },
         })
         .collect();

@@ -197,6 +197,7 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
     let mut batch = deliveries(&[b"late"]);
     batch.consumer = 7;
     batch.items[0].deliveries = 2;
+    batch.items[0].redrives = 1;
     let budget = batch.budget_bytes();
     peer.event(Event::Delivery { token, batch });
     assert!(peer.frames().is_empty());
@@ -212,6 +213,7 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
     let unsent = Settlement::Unsent {
         consumer: 7,
         deliveries: 2,
+        redrives: 1,
     };
     assert_eq!(batch.items[0].settlement, unsent);
     assert_eq!(batch.items[0].queue.text(&batch.data), "q");
