@@ -13,7 +13,7 @@ mod server;
 
 use std::{
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ledger::Ledger;
@@ -22,6 +22,7 @@ use tanda_client::{
     Client, Message, PropertyKey, ReconnectPolicy, RequestError,
     admin::{Backoff, Ordering, QueueSettings},
 };
+use tokio::time::timeout;
 
 const QUEUES: [&str; 3] = ["plain", "ordered", "unique"];
 const LEASE: Duration = Duration::from_secs(5);
@@ -47,7 +48,7 @@ fn nothing_confirmed_is_lost_and_nothing_acked_comes_back() {
             let work = under_load(&server.address, round, &ledger);
             // Each round dies at another moment of its life.
             let life = Duration::from_millis(40 + (round * 67) % 400);
-            tokio::time::timeout(life, work).await.unwrap_err();
+            timeout(life, work).await.unwrap_err();
             server.kill();
         });
     }
@@ -196,43 +197,47 @@ fn ended(error: &RequestError) -> bool {
 /// Acks everything that is left.
 async fn drain(address: &str, ledger: &Shared) {
     let client = client(address).await;
-    let work = async {
-        tokio::join!(
-            consume_all(&client, "plain", ledger),
-            consume_all(&client, "ordered", ledger),
-            consume_all(&client, "unique", ledger),
-        )
-    };
-    // Long enough for every lease to end.
-    tokio::time::timeout(Duration::from_mins(2), work)
-        .await
-        .unwrap();
+    tokio::join!(
+        consume_all(&client, "plain", ledger),
+        consume_all(&client, "ordered", ledger),
+        consume_all(&client, "unique", ledger),
+    );
 }
 
 async fn consume_all(client: &Client, queue: &str, ledger: &Shared) {
-    let mut subscription = client
-        .consumer()
+    let consumer = client.consumer();
+    let mut subscription = consumer
         .subscribe(queue)
-        .prefetch(64)
+        .prefetch(1000)
         .open()
         .await
         .unwrap();
+    let mut progress_at = Instant::now();
     loop {
-        let wait = tokio::time::timeout(Duration::from_millis(200), subscription.next());
-        if let Ok(delivery) = wait.await {
-            let delivery = delivery.unwrap().unwrap();
-            // What is not acked under load is acked here.
-            ledger
-                .lock()
-                .unwrap()
-                .on_delivered(queue, delivery.id(), delivery.payload());
-            delivery.ack().await.unwrap();
-            ledger.lock().unwrap().on_acked(delivery.id());
+        let wait = timeout(Duration::from_millis(200), subscription.next_batch(500));
+        if let Ok(deliveries) = wait.await {
+            let deliveries = deliveries.unwrap();
+            for delivery in &deliveries {
+                // What is not acked under load is acked here.
+                let (id, payload) = (delivery.id(), delivery.payload());
+                ledger.lock().unwrap().on_delivered(queue, id, payload);
+            }
+            let acked = consumer.ack_batch(&deliveries).await;
+            for (delivery, result) in deliveries.iter().zip(acked) {
+                result.unwrap();
+                ledger.lock().unwrap().on_acked(delivery.id());
+            }
+            progress_at = Instant::now();
             continue;
         }
         let stats = client.admin().queue_stats(queue).await.unwrap();
         if stats.depth == 0 && stats.in_flight == 0 {
             return;
         }
+        // Every lease has ended long before.
+        assert!(
+            progress_at.elapsed() < 12 * LEASE,
+            "{queue} is stuck: {stats:?}"
+        );
     }
 }
