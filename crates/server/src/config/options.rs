@@ -134,7 +134,7 @@ options! {
     /// Largest request put together from continuation frames.
     limits_max_body: ByteSize = "limits.max_body", "256MiB", "64KiB" ..= "1GiB";
     /// Largest message, headers included.
-    limits_max_message: ByteSize = "limits.max_message", "128MiB", "1KiB" ..= "512MiB";
+    limits_max_message: ByteSize = "limits.max_message", "128MiB", "1KiB" ..= "192MiB";
     /// Requests of one connection of which only some continuation frames have come.
     limits_unfinished_max: u32 = "limits.unfinished_max", "16", "1" ..= "1024";
     /// Requests of one connection that wait for their answer; more are not read before that.
@@ -172,4 +172,21 @@ options! {
     memory_log_cache: ByteSize = "memory.log_cache", "64MiB", "1MiB" ..= "64GiB";
     /// Free space below which new messages are refused while settling goes on.
     disk_reserve: ByteSize = "disk.reserve", "64MiB", "0B" ..= "1TiB";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_message_fits_a_record_of_the_log() {
+        // Beside it: the messages before it in the same record, its keys, the record's head.
+        const OTHERS_BYTES: u64 = 4 << 20;
+        let option = OPTIONS
+            .iter()
+            .find(|option| option.key == "limits.max_message")
+            .unwrap();
+        let largest = ByteSize::parse(option.range.unwrap().1).unwrap();
+        assert!(largest.0 + OTHERS_BYTES <= tanda_wal::RECORD_BYTES_MAX as u64);
+    }
 }

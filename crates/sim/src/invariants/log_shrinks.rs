@@ -1,7 +1,6 @@
 //! A log whose messages are gone, with their deduplication windows, holds a few segments only.
 //!
-//! Source: `design.md`, "Reclaim: a segment is free when its live records have moved and are
-//! synced"; "one old message never pins a disk".
+//! Source: `docs/formats/records.md`, "What a log without its beginning means".
 
 use crate::failure::{Check, ensure};
 

@@ -1,7 +1,7 @@
 //! The broker opens again after every fault it promises to survive, and comes to rest.
 //!
-//! Source: `design.md`, "The log": a torn tail is not corruption; a failed write or sync poisons
-//! the log until restart; a full disk is an alarm.
+//! Source: `docs/formats/log.md`, "Recovery" and "Errors": a torn tail is not corruption; a failed
+//! write or sync poisons the log until restart; a full disk is an alarm.
 
 use tanda_node::OpenError;
 
