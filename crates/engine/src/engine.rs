@@ -29,6 +29,8 @@ pub struct Engine {
     pub(crate) hasher: RandomState,
     pub(crate) queues: Queues,
     pub(crate) segments: SegmentRefs,
+    /// Segments from which deduplication keys are remembered.
+    pub(crate) pins: SegmentRefs,
     pub(crate) ids: MessageIds,
     pub(crate) consumers: Consumers,
     /// Runtime configuration: value and where its record lies.
@@ -81,6 +83,7 @@ impl Engine {
         Self {
             queues: Queues::new(&hasher),
             segments: SegmentRefs::new(config.segment_shift),
+            pins: SegmentRefs::new(config.segment_shift),
             ids: MessageIds::new(a ^ d.rotate_left(32)),
             consumers: Consumers::new(&hasher),
             runtime: BTreeMap::new(),
@@ -234,7 +237,11 @@ impl Engine {
             });
             assert!(armed, "{name} has a deadline without a timer");
         }
-        assert_eq!(needed, self.segments.total(), "references to the log");
+        assert_eq!(
+            needed,
+            self.segments.total() + self.pins.total(),
+            "references to the log"
+        );
         let left = (self.pass.positions.len(), self.pass.untimed.len());
         assert_eq!(left, (0, 0), "leases left over for the next turn to write");
     }

@@ -216,7 +216,7 @@ impl Engine {
             if entry.flags.has(Flags::TRANSIENT) {
                 queue.transient.remove(&slot);
             } else {
-                self.segments.remove(entry.at);
+                self.segments.remove(entry.at, entry.len);
             }
         }
         queue.dismantled = queue.dismantled.saturating_add(SLICE_SLOTS);
@@ -225,7 +225,7 @@ impl Engine {
             return;
         }
         for at in queue.dedup.places() {
-            self.segments.remove(at);
+            self.pins.remove(at, 0);
         }
     }
 

@@ -64,5 +64,6 @@ pub use queue_config::{
     Overflow, QueueChanges, QueueConfig, QueueSpec, RetryPolicy, ScriptFailure,
 };
 pub use request::{ConnLimits, Request};
+pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};

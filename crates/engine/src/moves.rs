@@ -54,7 +54,7 @@ impl Engine {
             }
         }
         if !entry.flags.has(Flags::TRANSIENT) {
-            self.segments.remove(entry.at);
+            self.segments.remove(entry.at, entry.len);
         }
     }
 
@@ -164,7 +164,7 @@ impl Engine {
             && let Some(at) = queue.dedup.pop_ended(window_ms, now)
         {
             // A key of a message in the record under construction has no place yet and no window.
-            self.segments.remove(at);
+            self.pins.remove(at, 0);
             forgotten += 1;
         }
         forgotten

@@ -204,10 +204,11 @@ impl Engine {
             return;
         };
         for slot in queue.entries.live_slots(0, queue.entries.slots()) {
-            self.segments.remove(queue.entries.at(slot).at);
+            let entry = queue.entries.at(slot);
+            self.segments.remove(entry.at, entry.len);
         }
         for at in queue.dedup.places() {
-            self.segments.remove(at);
+            self.pins.remove(at, 0);
         }
     }
 
@@ -251,7 +252,7 @@ impl Engine {
                 redrives: 0,
                 flags: dedup,
             });
-            self.segments.add(content_at);
+            self.segments.add(content_at, message.len);
             kept.by_position.insert(position, slot);
             if let Some(due) = message.due {
                 kept.due.insert(slot, due);
@@ -260,9 +261,9 @@ impl Engine {
                 queue.group_of.insert(slot, group);
             }
             if let Some(key) = message.dedup {
-                self.segments.add(content_at);
+                self.pins.add(content_at, 0);
                 if let Some(before) = queue.dedup.insert(key, id, content_at) {
-                    self.segments.remove(before);
+                    self.pins.remove(before, 0);
                 }
             }
         }
@@ -284,7 +285,8 @@ impl Engine {
                 continue;
             };
             let removed = self.queues.at_mut(index).remove(slot, KeepKey::No);
-            self.segments.remove(removed.entry.at);
+            let entry = &removed.entry;
+            self.segments.remove(entry.at, entry.len);
             if removed.entry.flags.has(Flags::DEDUP) {
                 rec.left.push((header.time, header.queue, removed.entry.id));
             }

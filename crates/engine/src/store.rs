@@ -80,13 +80,14 @@ impl Engine {
         for (slot, at) in store.contents.drain(..) {
             let at = at.resolve(record);
             last = Some(at);
-            queue.entries.at_mut(slot).at = at;
-            self.segments.add(at);
+            let entry = queue.entries.at_mut(slot);
+            entry.at = at;
+            self.segments.add(at, entry.len);
         }
         for (key, id, at) in store.keys.drain(..) {
             let at = at.resolve(record);
             queue.dedup.insert(key, id, at);
-            self.segments.add(at);
+            self.pins.add(at, 0);
         }
         store.count = 0;
         if store.record.capacity() > 4 * RECORD_BYTES {
