@@ -13,6 +13,10 @@ pub struct EngineConfig {
     pub quantum: u32,
     /// The log's segment of position `p` is `p >> segment_shift`.
     pub segment_shift: u32,
+    /// Messages of one page.
+    pub page_messages: u32,
+    /// Messages of one fairness key that stay in memory before pages are made of those behind.
+    pub lane_hot: u32,
     /// Seeds hash tables and message ids.
     pub seed: [u64; 4],
 }
@@ -24,6 +28,8 @@ impl Default for EngineConfig {
             limits: Limits::default(),
             quantum: 1,
             segment_shift: 26,
+            page_messages: 512,
+            lane_hot: 8192,
             seed: [1, 2, 3, 4],
         }
     }

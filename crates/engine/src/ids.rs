@@ -94,6 +94,10 @@ impl fmt::Display for MessageId {
     }
 }
 
+/// A place in the page file; only who keeps the pages knows where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageSlot(pub u32);
+
 /// A queue's identity in the log; never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueueId(pub u32);

@@ -1,13 +1,23 @@
-//! Where the engine's decisions are written.
+//! Where the engine's decisions are written, and its pages.
 
-use crate::Lsn;
+use crate::{Lsn, PageSlot};
 
-/// An append-only log of records. Appending never blocks and never fails towards the engine: a log
-/// that can no longer write answers positions that never become durable.
+/// An append-only log of records, and a file of pages. Appending never blocks and never fails
+/// towards the engine: a log that can no longer write answers positions that never become durable.
 pub trait Journal {
     /// Appends one record and returns the position of its first byte.
     fn append(&mut self, record: &[u8]) -> Lsn;
 
     /// The position after the newest record: what is durable up to here includes it.
     fn end(&self) -> Lsn;
+
+    /// Keeps one page ([`crate::page_bytes`] at most) and says where; the page is readable at once.
+    /// `None` when there is no room or writing failed: its messages then stay in memory.
+    fn write_page(&mut self, page: &[u8]) -> Option<PageSlot>;
+
+    /// Reads a page into `into`, replacing what is there. False when it cannot be read now.
+    fn read_page(&mut self, slot: PageSlot, into: &mut Vec<u8>) -> bool;
+
+    /// The engine needs a page no more. A snapshot may still.
+    fn free_page(&mut self, slot: PageSlot);
 }

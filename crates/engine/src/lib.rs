@@ -28,6 +28,7 @@ mod on_publish;
 mod on_settle;
 mod on_subscribe;
 mod output;
+mod page;
 mod publish;
 mod queue;
 mod queue_config;
@@ -55,9 +56,10 @@ pub use admin::{
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError};
 pub use engine::{Engine, ReplayError};
-pub use ids::{ConnId, Lsn, MessageId, Millis, QueueId, ReplyTo, Span, SubId};
+pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId};
 pub use journal::Journal;
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
+pub use page::page_bytes;
 pub use publish::{PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget};
 pub use queue_config::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey, Ordering,

@@ -10,7 +10,7 @@ use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 use crate::NodeStats;
 use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
-use crate::log_journal::LogJournal;
+use crate::log_journal::{LogJournal, MemPages};
 use crate::refuse::storage_failed;
 use crate::returns::Unreadable;
 use crate::stats::Counters;
@@ -43,6 +43,7 @@ pub struct Node<D: Disk> {
     clock_floor: Millis,
     storage_full: bool,
     failed: Option<String>,
+    pages: MemPages,
 }
 
 impl<D: Disk> Node<D> {
@@ -76,6 +77,7 @@ impl<D: Disk> Node<D> {
             clock_floor: now,
             storage_full: false,
             failed: None,
+            pages: MemPages::default(),
         };
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;
         node.note_room();
@@ -260,6 +262,7 @@ impl<D: Disk> Node<D> {
         let mut journal = LogJournal {
             log: &mut self.log,
             refused: &mut refused,
+            pages: &mut self.pages,
         };
         let result = call(&mut self.engine, &mut journal, &mut self.outputs);
         if let Some(why) = refused {

@@ -10,9 +10,9 @@
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, EngineConfig, Event,
-    Journal, LeaseMode, Lsn, MessageId, Millis, Output, PublishBatch, PublishItem, PublishResult,
-    PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem, SettleResult, Settlement,
-    Span, SubId, SubscribeSpec,
+    Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch, PublishItem,
+    PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem,
+    SettleResult, Settlement, Span, SubId, SubscribeSpec,
 };
 
 /// Records with their positions; a record's position is that of its first byte.
@@ -20,6 +20,10 @@ use tanda_engine::{
 pub(crate) struct MemJournal {
     pub(crate) records: Vec<(Lsn, Vec<u8>)>,
     pub(crate) end: Lsn,
+    /// By slot; freed ones are empty.
+    pub(crate) pages: Vec<Option<Vec<u8>>>,
+    /// No page can be written.
+    pub(crate) pages_full: bool,
     segment_shift: u32,
 }
 
@@ -28,6 +32,8 @@ impl MemJournal {
         Self {
             records: Vec::new(),
             end: Lsn(64),
+            pages: Vec::new(),
+            pages_full: false,
             segment_shift,
         }
     }
@@ -49,6 +55,30 @@ impl Journal for MemJournal {
 
     fn end(&self) -> Lsn {
         self.end
+    }
+
+    fn write_page(&mut self, page: &[u8]) -> Option<PageSlot> {
+        if self.pages_full {
+            return None;
+        }
+        let free = self.pages.iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.pages.len());
+        if slot == self.pages.len() {
+            self.pages.push(None);
+        }
+        self.pages[slot] = Some(page.to_vec());
+        Some(PageSlot(u32::try_from(slot).unwrap()))
+    }
+
+    fn read_page(&mut self, slot: PageSlot, into: &mut Vec<u8>) -> bool {
+        into.clear();
+        let page = self.pages.get(slot.0 as usize).and_then(Option::as_ref);
+        page.inspect(|page| into.extend_from_slice(page)).is_some()
+    }
+
+    fn free_page(&mut self, slot: PageSlot) {
+        let page = &mut self.pages[slot.0 as usize];
+        assert!(page.take().is_some(), "{slot:?} is freed twice");
     }
 }
 
