@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tanda_wal::{Config, FlushJob, FlushOutcome, Log};
+use tanda_wal::{Config, FlushJob, FlushOutcome, Log, Lsn};
 
 use crate::disk::BenchDisk;
 use crate::error::BenchError;
@@ -65,8 +65,13 @@ impl BareLog {
     /// Makes the directory and opens a new log in it.
     pub(crate) fn create(dir: &Path) -> Result<Self, BenchError> {
         let disk = BenchDisk::create(dir).map_err(BenchError::io("making the log's directory"))?;
-        let log = Log::open(Arc::new(disk), Config::new(1, 0), &mut |_, _| Ok(()))
-            .map_err(|e| BenchError::Log(format!("the bare log does not open: {e}")))?;
+        let log = Log::open(
+            Arc::new(disk),
+            Config::new(1, 0),
+            Lsn(0),
+            &mut |_, _| Ok(()),
+        )
+        .map_err(|e| BenchError::Log(format!("the bare log does not open: {e}")))?;
         Ok(Self {
             log,
             dir: dir.to_owned(),

@@ -1,6 +1,7 @@
 //! Opening a node: recovery, and why it can fail.
 
 use core::fmt;
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 
@@ -108,13 +109,14 @@ impl<D: Disk> Node<D> {
             done: RecoveryProgress::default(),
             told: RecoveryProgress::default(),
         };
-        let log = Log::open(disk, config.log, &mut |at, record| {
+        let mut log = Log::open(disk, config.log, tanda_wal::Lsn(0), &mut |at, record| {
             let at = Lsn(at.0);
             engine.replay(at, record).map_err(refusal)?;
             replay.note(at, record.len(), progress);
             Ok(())
         })
         .map_err(classify)?;
+        log.keep_segments(&BTreeSet::new()).map_err(classify)?;
         progress(replay.done);
         let at = replay.done.at;
         Self::start(engine, log, segment_bytes, now).map_err(|error| OpenError::Record {
@@ -156,7 +158,10 @@ fn classify(error: tanda_wal::OpenError) -> OpenError {
             at: Lsn(at.0),
             problem: source.to_string(),
         },
-        LogError::Corrupt(_) | LogError::MissingSegment { .. } => OpenError::Corrupt(error),
+        LogError::Corrupt(_)
+        | LogError::MissingSegment { .. }
+        | LogError::MissingKept { .. }
+        | LogError::EndsEarly { .. } => OpenError::Corrupt(error),
         LogError::UnknownVersion { .. } => OpenError::NewerVersion(error),
         LogError::Config(_)
         | LogError::Locked

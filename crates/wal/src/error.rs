@@ -57,6 +57,34 @@ impl fmt::Display for AppendError {
 
 impl std::error::Error for AppendError {}
 
+/// Why a cold copy could not be written. It can be tried again.
+#[derive(Debug)]
+pub enum ColdError {
+    /// A record is longer than [`RECORD_BYTES_MAX`].
+    TooLarge {
+        /// Its length.
+        record_bytes: usize,
+    },
+    /// The disk is full.
+    NoSpace(DiskError),
+    /// Another disk call failed.
+    Disk(DiskError),
+}
+
+impl fmt::Display for ColdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { record_bytes } => write!(
+                f,
+                "a record of {record_bytes} bytes is more than the {RECORD_BYTES_MAX} a segment takes"
+            ),
+            Self::NoSpace(e) | Self::Disk(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ColdError {}
+
 /// Why bytes could not be read.
 #[derive(Debug)]
 pub enum ReadError {
@@ -67,7 +95,7 @@ pub enum ReadError {
         /// How much.
         len: u32,
     },
-    /// The segment was given up by `truncate_before`.
+    /// The segment was given up.
     Reclaimed {
         /// Where it tried to read.
         at: Lsn,
@@ -158,6 +186,20 @@ pub enum OpenError {
         /// The file that says so.
         named_by: String,
     },
+    /// A segment that the caller still needs something of is not there.
+    MissingKept {
+        /// Its index (the window that was asked for).
+        index: u64,
+        /// Its file; the files of segments that are not cold can have any number.
+        file: Option<String>,
+    },
+    /// The log ends before a position that was known to be synced.
+    EndsEarly {
+        /// Where the log is known to be synced to.
+        end: Lsn,
+        /// What it was known to be synced to when that was written down elsewhere.
+        needed: Lsn,
+    },
     /// A newer build wrote this file.
     UnknownVersion {
         /// The file.
@@ -203,6 +245,19 @@ impl fmt::Display for OpenError {
                  bring the file back, or see `{}`",
                 Corruption::HELP
             ),
+            Self::MissingKept { index, file } => write!(
+                f,
+                "segment {index:#x} ({}) holds bodies of messages and is missing; bring the file \
+                 back, or see `{}`",
+                file.as_deref().unwrap_or("a .seg file"),
+                Corruption::HELP
+            ),
+            Self::EndsEarly { end, needed } => write!(
+                f,
+                "the log ends at {end}, although it was synced up to {needed}: its newest files \
+                 are missing or from an older copy; bring them back, or see `{}`",
+                Corruption::HELP
+            ),
             Self::UnknownVersion { file, version } => write!(
                 f,
                 "{file} has format version {version}, which this build does not know; use the \
@@ -238,6 +293,8 @@ impl std::error::Error for OpenError {
             Self::Replay { source, .. } => Some(source),
             Self::Locked
             | Self::MissingSegment { .. }
+            | Self::MissingKept { .. }
+            | Self::EndsEarly { .. }
             | Self::UnknownVersion { .. }
             | Self::WrongLog { .. }
             | Self::SegmentBytesChanged { .. } => None,

@@ -56,9 +56,8 @@ impl<D: Disk> FlushJob<D> {
         let may_make_spares = !self.slots.alarm() || self.retry_space || !self.freed.is_empty();
         self.slots.take_back(std::mem::take(&mut self.freed));
         let mut ended = self.write_batches(&mut progress);
-        if may_make_spares
-            && !matches!(ended, Ended::Failed(_))
-            && let Err(e) = self.slots.make_spares()
+        if !matches!(ended, Ended::Failed(_))
+            && let Err(e) = self.look_after_spares(may_make_spares)
         {
             ended = Ended::Failed(e);
         }
@@ -70,6 +69,14 @@ impl<D: Disk> FlushJob<D> {
             opened: progress.opened,
             ended,
         }
+    }
+
+    fn look_after_spares(&mut self, may_make: bool) -> Result<(), DiskError> {
+        self.slots.mark_spares()?;
+        if may_make {
+            self.slots.make_spares()?;
+        }
+        Ok(())
     }
 
     fn write_batches(&mut self, progress: &mut Progress<D>) -> Ended {

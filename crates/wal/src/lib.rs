@@ -21,11 +21,12 @@
 //!
 //! The bytes on disk and the reasoning of recovery are in `docs/formats/log.md`.
 //!
-//! Later: snapshots let the caller call [`Log::truncate_before`] further ahead (they may refer to
-//! positions below [`Log::proven`] only); copying reclaim moves the survivors of an old segment by
-//! appending them again and truncating after that is durable.
+//! A caller that writes snapshots opens the log at the position of one and moves the start on with
+//! [`Log::set_start`]. What lies in segments before the start stays readable until
+//! [`Log::free_segment`]; [`ColdWriter`] copies what is left of a mostly dead one elsewhere.
 
 mod cache;
+mod cold;
 mod config;
 mod disk;
 mod error;
@@ -39,9 +40,10 @@ mod segments;
 mod slots;
 mod tail;
 
+pub use cold::{ColdWriter, ColdWritten};
 pub use config::{Config, ConfigError, RECORD_BYTES_MAX};
 pub use disk::{Disk, DiskCall, DiskError, DiskFile};
-pub use error::{AppendError, Corruption, OpenError, Poisoned, ReadError, ReplayError};
+pub use error::{AppendError, ColdError, Corruption, OpenError, Poisoned, ReadError, ReplayError};
 pub use flush::{FlushJob, FlushOutcome};
-pub use log::{Log, LogStats, Replay, Room};
+pub use log::{Log, LogStats, Replay, Room, SegmentFile};
 pub use lsn::{Lsn, SegmentIndex};

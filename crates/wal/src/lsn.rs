@@ -11,6 +11,18 @@ use crate::format::BLOCK_BYTES;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Lsn(pub u64);
 
+impl Lsn {
+    /// Whether it lies in a cold segment: a copy that is never replayed.
+    #[must_use]
+    pub const fn is_cold(self) -> bool {
+        self.0 >> COLD_SHIFT != 0
+    }
+}
+
+/// The bit of a position that says that it lies in a cold segment. The log's own positions are bytes
+/// written and never come near it.
+pub(crate) const COLD_SHIFT: u32 = 63;
+
 impl fmt::Display for Lsn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)
@@ -63,6 +75,11 @@ impl Geometry {
     /// The position of the first batch of a segment.
     pub(crate) const fn first_batch(self, index: SegmentIndex) -> u64 {
         self.base(index) + BLOCK_BYTES
+    }
+
+    /// The bit of a segment's index that says that it is cold; bit 37 with segments of 64 MiB.
+    pub(crate) const fn cold_bit(self) -> u64 {
+        1 << (COLD_SHIFT - self.shift)
     }
 
     /// How many windows a file of `bytes` covers.

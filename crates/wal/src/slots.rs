@@ -44,9 +44,11 @@ pub(crate) struct Slots<D: Disk> {
     keep_free_bytes: u64,
     current: Option<Current<D::File>>,
     spares: Vec<Slot<D::File>>,
+    /// Spare files whose header still says that they are the segment they were.
+    unmarked: Vec<Slot<D::File>>,
     next_number: u32,
     alarm: bool,
-    _lock: Arc<D::Lock>,
+    lock: Arc<D::Lock>,
 }
 
 struct Current<F> {
@@ -87,9 +89,10 @@ impl<D: Disk> Slots<D> {
             keep_free_bytes: config.keep_free_bytes,
             current: None,
             spares: found.spares,
+            unmarked: Vec::new(),
             next_number: found.next_number,
             alarm: false,
-            _lock: found.lock,
+            lock: found.lock,
         }
     }
 
@@ -103,12 +106,22 @@ impl<D: Disk> Slots<D> {
         self.alarm
     }
 
+    /// The lock of the directory, for who writes files beside these.
+    pub(crate) fn lock(&self) -> Arc<D::Lock> {
+        Arc::clone(&self.lock)
+    }
+
+    pub(crate) fn disk(&self) -> Arc<D> {
+        Arc::clone(&self.disk)
+    }
+
     pub(crate) const fn spare_count(&self) -> usize {
-        self.spares.len()
+        self.spares.len() + self.unmarked.len()
     }
 
     pub(crate) fn spare_bytes(&self) -> u64 {
-        self.spares.iter().map(|slot| slot.bytes).sum()
+        let spares = self.spares.iter().chain(&self.unmarked);
+        spares.map(|slot| slot.bytes).sum()
     }
 
     /// Whether `batch` goes to another segment than the last one did.
@@ -125,7 +138,7 @@ impl<D: Disk> Slots<D> {
         file_bytes: u64,
     ) -> Result<Slot<D::File>, NoSlot> {
         if window.span == 1
-            && let Some(slot) = self.spares.pop()
+            && let Some(slot) = self.unmarked.pop().or_else(|| self.spares.pop())
         {
             return Ok(slot);
         }
@@ -218,9 +231,11 @@ impl<D: Disk> Slots<D> {
     /// Takes back the files of segments that are no longer needed.
     pub(crate) fn take_back(&mut self, freed: Vec<Slot<D::File>>) {
         for slot in freed {
-            let reusable = slot.bytes == self.geometry.segment_bytes();
-            if reusable && self.spares.len() < self.spare_max {
-                self.spares.push(slot);
+            // Cold files are not used again: their names say what they are.
+            let reusable =
+                slot.bytes == self.geometry.segment_bytes() && slot_number(&slot.name).is_some();
+            if reusable && self.spare_count() < self.spare_max {
+                self.unmarked.push(slot);
             } else {
                 // A file that stays is found again at the next start, when it is removed or
                 // reused; nothing depends on it.
@@ -229,12 +244,22 @@ impl<D: Disk> Slots<D> {
         }
     }
 
+    /// Writes spare headers into the files taken back, so that recovery need not take them for
+    /// segments that may still be needed.
+    pub(crate) fn mark_spares(&mut self) -> Result<(), DiskError> {
+        while let Some(slot) = self.unmarked.last() {
+            self.write_header(slot, SlotState::Spare)?;
+            self.spares.extend(self.unmarked.pop());
+        }
+        Ok(())
+    }
+
     /// Makes the next segment and the reserve; a full disk raises the alarm, success ends it.
     ///
     /// # Errors
     /// Only a failed write or sync.
     pub(crate) fn make_spares(&mut self) -> Result<(), DiskError> {
-        while self.spares.len() <= self.reserve {
+        while self.spare_count() <= self.reserve {
             match self.create_slot(self.geometry.segment_bytes()) {
                 Ok(slot) => self.spares.push(slot),
                 Err(NoSlot::Failed(e)) if is_fatal_ahead(e.call) => return Err(e),

@@ -37,6 +37,13 @@ pub(crate) struct Window {
     pub(crate) span: u32,
 }
 
+impl Window {
+    /// The numbers of its windows.
+    pub(crate) fn numbers(self) -> std::ops::Range<u64> {
+        self.index.0..self.index.0 + u64::from(self.span)
+    }
+}
+
 /// Where the next batch goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {

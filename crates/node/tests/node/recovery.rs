@@ -119,7 +119,13 @@ fn a_log_of_a_newer_build_is_refused() {
 #[test]
 fn a_record_without_sense_is_refused() {
     let disk = MemDisk::new(1);
-    let mut log = Log::open(Arc::new(disk.clone()), config().log, &mut |_, _| Ok(())).unwrap();
+    let mut log = Log::open(
+        Arc::new(disk.clone()),
+        config().log,
+        tanda_wal::Lsn(0),
+        &mut |_, _| Ok(()),
+    )
+    .unwrap();
     let at = log.append(&[0xFF; 40]).unwrap();
     let outcome = log.take_flush().unwrap().run();
     log.on_flushed(outcome).unwrap();

@@ -81,7 +81,7 @@ impl<D: Disk> Log<D> {
         self.note_written(&written, opened.into());
         self.tail.put_back(unwritten);
         self.slots = Some(slots);
-        self.free_segments();
+        self.collect_free();
         self.cache.evict(self.durable);
         Ok(self.durable())
     }
@@ -94,8 +94,9 @@ impl<D: Disk> Log<D> {
     /// ones stay and will be replayed. If what was appended before this call is lost in a crash,
     /// so is this call.
     pub fn truncate_before(&mut self, at: Lsn) {
-        let start = self.segments.start_for(at.0);
-        self.tail.claims.start = self.tail.claims.start.max(start);
+        self.set_start(at);
+        self.frees.below = self.tail.claims.start;
+        self.frees.is_due = true;
     }
 
     /// To be called when nothing was appended for a while (a few hundred milliseconds) and from
@@ -129,20 +130,15 @@ impl<D: Disk> Log<D> {
             }
             self.durable = batch.end();
             self.marks.proven = self.marks.proven.max(batch.claims.synced);
-            self.marks.start_claimed = self.marks.start_claimed.max(batch.claims.start);
+            if self.marks.start_claimed < batch.claims.start {
+                self.marks.start_claimed = batch.claims.start;
+                self.frees.is_due = true;
+            }
             if batch.records > 0 {
                 self.marks.records_end = batch.end();
             }
         }
         self.tail.claims.synced = self.durable;
-    }
-
-    fn free_segments(&mut self) {
-        let freed = self.segments.remove_before(self.marks.start_claimed);
-        if !freed.is_empty() {
-            self.cache.drop_before(self.marks.start_claimed);
-            self.freed.extend(freed);
-        }
     }
 
     fn poison(&mut self, cause: DiskError) -> Poisoned {

@@ -3,11 +3,17 @@
 //! Opening is in `recover`, committing in `commit`, reading in `read`.
 
 mod commit;
+mod keep;
 mod read;
+mod search;
 
+pub use keep::SegmentFile;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::cache::{ReadCache, WriteCache};
+use crate::cold::ColdNumbers;
 use crate::config::{Config, RECORD_BYTES_MAX};
 use crate::disk::Disk;
 use crate::error::{AppendError, OpenError, Poisoned, ReplayError};
@@ -30,6 +36,10 @@ pub struct Log<D: Disk> {
     slots: Option<Box<Slots<D>>>,
     /// Files to be handed back with the next job.
     freed: Vec<Slot<D::File>>,
+    frees: Frees,
+    cold: Cold,
+    disk: Arc<D>,
+    lock: Arc<D::Lock>,
     durable: u64,
     in_flight_bytes: usize,
     marks: Marks,
@@ -48,6 +58,24 @@ struct Marks {
     start_claimed: u64,
     /// Write a marker with the next flush if nothing else is written.
     marker_due: bool,
+}
+
+/// Which segments may go.
+#[derive(Debug, Default)]
+struct Frees {
+    /// All below this position.
+    below: u64,
+    /// These windows.
+    windows: BTreeSet<u64>,
+    /// Something has changed since this was last looked at.
+    is_due: bool,
+}
+
+/// What the log knows of the writing of cold segments.
+struct Cold {
+    numbers: Arc<ColdNumbers>,
+    /// The cold segment that is still written to.
+    open: Option<u64>,
 }
 
 /// Disk space as of the last flush.
@@ -71,6 +99,8 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) claims: Claims,
     /// End of the newest batch that holds records.
     pub(crate) records_end: u64,
+    /// The first number that no cold segment has.
+    pub(crate) next_cold: u64,
 }
 
 /// Takes each record at recovery: its position and its bytes.
@@ -88,7 +118,7 @@ pub enum Room {
 /// Figures of a log.
 #[derive(Clone, Debug)]
 pub struct LogStats {
-    /// Segments that hold needed data.
+    /// Segments that hold needed data: replayed, kept and cold ones.
     pub segments: usize,
     /// Bytes of all files, spare ones included, as far as they are durable.
     pub bytes_on_disk: u64,
@@ -107,18 +137,27 @@ pub struct LogStats {
 impl<D: Disk> Log<D> {
     /// Opens the log in the directory of `disk`; an empty directory becomes a new log.
     ///
-    /// Calls `replay` for every valid record from [`Self::oldest`] on, in order, with its
-    /// position and bytes. Then a new epoch is begun in a new segment, to which a tail that was
+    /// Calls `replay` for every valid record from `from` on (0 for all), but none that lies before
+    /// the segment that the log claims to start with ([`Self::claimed_start`]), in order, with its
+    /// position and bytes. From then on the log starts at `from`. Then a new epoch is begun in a new segment, to which a tail that was
     /// not proven to be synced has been copied: what was replayed is durable when this returns,
     /// and nothing else of the old tail can come back.
     ///
     /// Records above [`Self::proven`] may get new positions; `replay` sees the new ones.
     ///
+    /// Segments before the start and cold ones are held, unread, until [`Self::keep_segments`] says
+    /// which of them are needed; the caller must call it, once, before anything else.
+    ///
     /// # Errors
     /// See [`OpenError`]. Nothing unreadable is ever taken for empty.
-    pub fn open(disk: Arc<D>, config: Config, replay: &mut Replay<'_>) -> Result<Self, OpenError> {
+    pub fn open(
+        disk: Arc<D>,
+        config: Config,
+        from: Lsn,
+        replay: &mut Replay<'_>,
+    ) -> Result<Self, OpenError> {
         config.validate().map_err(OpenError::Config)?;
-        let recovered = recover::open(disk, &config, replay)?;
+        let recovered = recover::open(disk, &config, from, replay)?;
         Ok(Self::from_recovered(config, recovered))
     }
 
@@ -131,6 +170,7 @@ impl<D: Disk> Log<D> {
             place,
             claims,
             records_end,
+            next_cold,
         } = recovered;
         let durable = place.position;
         let seed = Seed::new(config.log_id, epoch);
@@ -157,8 +197,15 @@ impl<D: Disk> Log<D> {
                 spare_count: slots.spare_count(),
                 spare_bytes: slots.spare_bytes(),
             },
+            disk: slots.disk(),
+            lock: slots.lock(),
             slots: Some(Box::new(slots)),
             freed: Vec::new(),
+            frees: Frees::default(),
+            cold: Cold {
+                numbers: Arc::new(ColdNumbers::new(next_cold)),
+                open: None,
+            },
             durable,
             in_flight_bytes: 0,
             marks: Marks {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::Log;
+use super::{Log, search};
 use crate::cache::{Found, Run, find_in};
 use crate::disk::{Disk, DiskCall, DiskError, read_up_to};
 use crate::error::{Corruption, ReadError};
@@ -48,17 +48,22 @@ impl<D: Disk> Log<D> {
         if let Some(found) = self.find_cached(at, len) {
             return Ok(found);
         }
-        let oldest = self.oldest();
-        if at < oldest {
-            return Err(ReadError::Reclaimed { at, oldest });
-        }
-        let segment = self
-            .segments
-            .find(at.0)
-            .ok_or(ReadError::OutOfRange { at, len })?;
+        let Some(segment) = self.segments.find(at.0) else {
+            let is_gone = at.is_cold() || at.0 < self.marks.start_claimed;
+            return Err(if is_gone || at < self.oldest() {
+                let oldest = self.oldest();
+                ReadError::Reclaimed { at, oldest }
+            } else {
+                ReadError::OutOfRange { at, len }
+            });
+        };
         let seed = Seed::new(self.config.log_id, segment.epoch);
-        let run = read_run::<D>(segment, seed, at.0, self.config.read_ahead_bytes)?
-            .ok_or(ReadError::OutOfRange { at, len })?;
+        let ahead = self.config.read_ahead_bytes;
+        let run = if segment.is_unread() {
+            search::read_run(segment, seed, (at.0, len), ahead)?
+        } else {
+            read_run::<D>(segment, seed, at.0, ahead)?.ok_or(ReadError::OutOfRange { at, len })?
+        };
         let found = run.find(at.0, len);
         self.read_cache.insert(run);
         found.ok_or(ReadError::OutOfRange { at, len })

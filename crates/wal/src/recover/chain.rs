@@ -5,6 +5,7 @@ use super::inventory::Found;
 use crate::error::{Corruption, OpenError};
 use crate::format::SegmentHeader;
 use crate::lsn::{Geometry, Lsn};
+use crate::segments::Segment;
 use crate::slots::Slot;
 use crate::tail::Window;
 
@@ -21,6 +22,11 @@ pub(super) struct Live<F> {
 impl<F> Live<F> {
     pub(super) const fn window_end(&self, geometry: Geometry) -> u64 {
         self.base + self.window.span as u64 * geometry.segment_bytes()
+    }
+
+    /// The segment, to be kept without reading it.
+    pub(super) fn into_unread(self, geometry: Geometry) -> Segment<F> {
+        Segment::unread(geometry, self.window, self.header.epoch, self.slot)
     }
 
     /// A corruption of this file at log position `at`.
@@ -40,8 +46,8 @@ pub(super) struct Chain<F> {
     pub(super) links: Vec<(Live<F>, u64)>,
     /// Segments that recovery once passed over, because nothing in them was proven.
     pub(super) passed_over: Vec<Live<F>>,
-    /// Segments before the start of the log.
-    pub(super) given_up: Vec<Live<F>>,
+    /// Segments before the start of the log, by index.
+    pub(super) held: Vec<Live<F>>,
 }
 
 /// Segments, sorted by index, and spare files.
@@ -103,6 +109,6 @@ pub(super) fn walk<F>(
     Ok(Chain {
         links,
         passed_over,
-        given_up: older,
+        held: older,
     })
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use crate::disk::{Disk, DiskCall, DiskError, DiskFile, write_all_at};
-use crate::error::OpenError;
+use crate::error::{OpenError, ReplayError};
 use crate::format::{Claims, SlotState};
 use crate::log::{Recovered, Replay};
 use crate::lsn::{Geometry, Lsn, SegmentIndex};
@@ -30,6 +30,7 @@ use tail_scan::TailScan;
 pub(crate) fn open<D: Disk>(
     disk: Arc<D>,
     config: &Config,
+    from: Lsn,
     replay: &mut Replay<'_>,
 ) -> Result<Recovered<D>, OpenError> {
     let lock = Arc::new(take_lock(&*disk)?);
@@ -41,11 +42,31 @@ pub(crate) fn open<D: Disk>(
         next_number: found.next_number,
         epoch: found.epoch_max,
     };
-    match live.last() {
-        None => begin_log(disk, config, next),
+    let mut recovered = match live.last() {
+        None if !found.cold.is_empty() || from > Lsn(0) => {
+            return Err(OpenError::EndsEarly {
+                end: Lsn(0),
+                needed: from,
+            });
+        }
+        None => begin_log(disk, config, next)?,
         Some(_) => {
-            let old = OldLog::read(config, live, replay)?;
-            go_on(disk, config, next, old, replay)
+            let old = OldLog::read(config, live, from, replay)?;
+            go_on(disk, config, next, old, replay)?
+        }
+    };
+    hold_cold(config, &mut recovered, found.cold);
+    Ok(recovered)
+}
+
+/// Adds the cold segments to what was recovered.
+fn hold_cold<D: Disk>(config: &Config, recovered: &mut Recovered<D>, cold: Vec<Found<D::File>>) {
+    let geometry = Geometry::new(config.segment_bytes);
+    for found in cold {
+        if let Ok(live) = as_live(found, geometry) {
+            let end = live.window.numbers().end & !geometry.cold_bit();
+            recovered.next_cold = recovered.next_cold.max(end);
+            recovered.segments.insert_cold(live.into_unread(geometry));
         }
     }
 }
@@ -89,7 +110,7 @@ fn begin_log<D: Disk>(
     slots.set_epoch(FIRST_EPOCH);
     slots.begin(slot.clone(), place.segment, (0, claims.start))?;
     slots.make_spares()?;
-    let mut segments = Segments::new();
+    let mut segments = Segments::new(geometry);
     segments.push(Segment::new(geometry, place.segment, FIRST_EPOCH, slot));
     Ok(Recovered {
         slots,
@@ -98,6 +119,7 @@ fn begin_log<D: Disk>(
         place,
         claims,
         records_end: place.position,
+        next_cold: 1,
     })
 }
 
@@ -105,13 +127,12 @@ fn begin_log<D: Disk>(
 struct OldLog<F> {
     newest: Live<F>,
     scan: TailScan,
-    /// Segments with proven records, oldest first.
+    /// Those before the start of the log, unread, and then those with proven records, oldest first.
     segments: Segments<F>,
     passed_over: Vec<Live<F>>,
-    given_up: Vec<Live<F>>,
     /// Proven end of the log.
     proven_end: u64,
-    /// Base of the oldest segment, if one has proven records.
+    /// Base of the oldest segment that is replayed, if one has proven records.
     start: Option<u64>,
 }
 
@@ -119,6 +140,7 @@ impl<F: DiskFile> OldLog<F> {
     fn read(
         config: &Config,
         live: Vec<Live<F>>,
+        from: Lsn,
         replay: &mut Replay<'_>,
     ) -> Result<Self, OpenError> {
         let mut live = live;
@@ -130,30 +152,55 @@ impl<F: DiskFile> OldLog<F> {
         };
         let geometry = Geometry::new(config.segment_bytes);
         let scan = tail_scan::scan(&newest, config)?;
-        let chain = chain::walk(geometry, live, &newest, scan.start)?;
+        let chain = chain::walk(geometry, live, &newest, scan.start.max(from.0))?;
         let has_proven = scan.proven > geometry.first_batch(newest.window.index);
         let proven_end = if has_proven {
             scan.proven
         } else {
             newest.previous_end
         };
-        let mut segments = Segments::new();
+        if from.0 > proven_end {
+            return Err(OpenError::EndsEarly {
+                end: Lsn(proven_end),
+                needed: from,
+            });
+        }
+        let mut segments = Segments::new(geometry);
+        for live in chain.held {
+            segments.push(live.into_unread(geometry));
+        }
+        let mut replay = from_on(from, replay);
+        let mut start = None;
         for (link, end) in chain.links {
-            segments.push(reader::replay_segment(&link, end, config, replay)?);
+            start = start.or(Some(link.base));
+            segments.push(reader::replay_segment(&link, end, config, &mut replay)?);
         }
         if has_proven {
             let end = scan.proven;
-            segments.push(reader::replay_segment(&newest, end, config, replay)?);
+            start = start.or(Some(newest.base));
+            segments.push(reader::replay_segment(&newest, end, config, &mut replay)?);
         }
         Ok(Self {
-            start: segments.oldest(),
+            start,
             newest,
             scan,
             segments,
             passed_over: chain.passed_over,
-            given_up: chain.given_up,
             proven_end,
         })
+    }
+}
+
+/// Passes on the records from `from` on.
+fn from_on(
+    from: Lsn,
+    replay: &mut Replay<'_>,
+) -> impl FnMut(Lsn, &[u8]) -> Result<(), ReplayError> {
+    move |at, record| {
+        if at < from {
+            return Ok(());
+        }
+        replay(at, record)
     }
 }
 
@@ -213,6 +260,7 @@ fn go_on<D: Disk>(
         place,
         claims,
         records_end,
+        next_cold: index.0,
     })
 }
 
@@ -223,8 +271,7 @@ fn sort_leftovers<D: Disk>(
     found: &mut Inventory<D>,
     old: &mut OldLog<D::File>,
 ) -> Result<Vec<Slot<D::File>>, OpenError> {
-    let geometry = Geometry::new(config.segment_bytes);
-    if !old.passed_over.is_empty() || !old.given_up.is_empty() {
+    if !old.passed_over.is_empty() {
         // It is the newest segment's header that leaves them out, and it may be in the page cache
         // only, after a sync that failed. Writing it again as it is makes sure of it.
         let slot = &old.newest.slot;
@@ -232,11 +279,7 @@ fn sort_leftovers<D: Disk>(
             .map_err(|e| DiskError::new(DiskCall::Write, &slot.name, e))?;
         sync(slot)?;
     }
-    // A start that only an unproven batch claims may be lost with that batch.
-    let (mut usable, later): (Vec<_>, Vec<_>) = std::mem::take(&mut old.given_up)
-        .into_iter()
-        .partition(|live| live.window_end(geometry) <= old.scan.start_proven);
-    usable.append(&mut old.passed_over);
+    let usable = std::mem::take(&mut old.passed_over);
     found
         .spares
         .extend(usable.into_iter().map(|live| live.slot));
@@ -244,8 +287,7 @@ fn sort_leftovers<D: Disk>(
         .into_iter()
         .partition(|slot| slot.bytes == config.segment_bytes);
     found.spares = spares;
-    let later = later.into_iter().map(|live| live.slot);
-    Ok(later.chain::<Vec<_>>(odd).collect())
+    Ok(odd)
 }
 
 /// Gives up what the old newest segment does not need: all of it, or the unused rest.

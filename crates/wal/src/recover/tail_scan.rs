@@ -20,8 +20,6 @@ pub(super) struct TailScan {
     pub(super) has_unproven_records: bool,
     /// Nothing below is needed, as some batch claims.
     pub(super) start: u64,
-    /// The same, as far as the claim itself is known to be on disk.
-    pub(super) start_proven: u64,
 }
 
 /// One valid batch.
@@ -125,14 +123,12 @@ fn conclude<F>(
         );
         return Err(newest.corrupt(boundary, detail));
     }
-    let starts = |batches: &[Seen]| batches.iter().map(|batch| batch.start).max();
-    let start_proven = newest.start.max(starts(before).unwrap_or(0));
+    let start = seen.iter().map(|batch| batch.start).max();
     Ok(TailScan {
         end,
         proven,
         unproven: after.iter().map(|batch| batch.position).collect(),
         has_unproven_records: after.iter().any(|batch| batch.records > 0),
-        start: start_proven.max(starts(after).unwrap_or(0)),
-        start_proven,
+        start: newest.start.max(start.unwrap_or(0)),
     })
 }

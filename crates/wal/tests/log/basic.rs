@@ -289,7 +289,7 @@ fn a_record_refused_at_replay_stops_the_opening_and_changes_nothing() {
     idle(&mut log).unwrap();
     drop(log);
     let writes = disk.calls(DiskCall::Write);
-    let refused = Log::open(Arc::new(disk.clone()), config(), &mut |_, _| {
+    let refused = Log::open(Arc::new(disk.clone()), config(), Lsn(0), &mut |_, _| {
         Err(ReplayError("unknown kind 9".into()))
     });
     let refused = refused.map(drop).unwrap_err();

@@ -1,5 +1,6 @@
 //! Helpers shared by the tests of the log.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tanda_wal::mem_disk::MemDisk;
@@ -29,12 +30,24 @@ pub(crate) fn tiny() -> Config {
 
 /// Opens the log and collects what it replays.
 pub(crate) fn open(disk: &MemDisk, config: &Config) -> Result<(Log<MemDisk>, Records), OpenError> {
+    open_from(disk, config, Lsn(0), &BTreeSet::new())
+}
+
+/// Opens the log from a position on and keeps these segments.
+pub(crate) fn open_from(
+    disk: &MemDisk,
+    config: &Config,
+    from: Lsn,
+    needed: &BTreeSet<u64>,
+) -> Result<(Log<MemDisk>, Records), OpenError> {
     let mut records = Records::new();
-    let log = Log::open(Arc::new(disk.clone()), config.clone(), &mut |at, record| {
+    let disk = Arc::new(disk.clone());
+    let mut log = Log::open(disk, config.clone(), from, &mut |at, record| {
         records.push((at, record.to_vec()));
         Ok(())
     })?;
     log.assert_invariants();
+    log.keep_segments(needed)?;
     Ok((log, records))
 }
 
