@@ -7,6 +7,7 @@ use ahash::RandomState;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
 use crate::message_ids::MessageIds;
+use crate::paging::Paging;
 use crate::queue::Queue;
 use crate::queues::{QueueIndex, Queues};
 use crate::schedule::PassScratch;
@@ -49,6 +50,9 @@ pub struct Engine {
     /// The record being written.
     pub(crate) record: Vec<u8>,
     pub(crate) store: StoreScratch,
+    pub(crate) paging: Paging,
+    /// Rough bytes of all queues, deleted ones included.
+    queue_bytes: usize,
     pub(crate) pass: PassScratch,
 }
 
@@ -97,6 +101,8 @@ impl Engine {
             recovery: Some(crate::replay::Recovery::new(&hasher)),
             record: Vec::new(),
             store: StoreScratch::default(),
+            paging: Paging::default(),
+            queue_bytes: 0,
             pass: PassScratch::default(),
             hasher,
             config,
@@ -133,6 +139,7 @@ impl Engine {
             Request::Unsubscribe { sub } => self.on_unsubscribe(cx, sub),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
         }
+        self.make_pages(cx);
     }
 
     /// One bounded pass: due timers, slices of long work, then deliveries. True when more could
@@ -143,6 +150,7 @@ impl Engine {
         self.run_timers(cx);
         self.run_jobs(cx);
         self.deliver(cx);
+        self.make_pages(cx);
         let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
         timer_due
             || !self.runnable.is_empty()
@@ -154,6 +162,19 @@ impl Engine {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
         self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Rough bytes of memory that the engine takes for queues and messages. Cheap.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let config = self.runtime.len() * 256;
+        let scratch = self.record.capacity() + self.store.record.capacity();
+        (self.queue_bytes + config + scratch) as u64
+    }
+
+    /// A queue is gone: its memory is not counted any more.
+    pub(crate) fn uncount_memory(&mut self, queue: &Queue) {
+        self.queue_bytes = self.queue_bytes.saturating_sub(queue.memory_counted);
     }
 
     /// Takes back a delivery that was not released, because its subscription ends or its content
@@ -190,6 +211,13 @@ impl Engine {
     pub(crate) fn touch(&mut self, index: QueueIndex) {
         let queue = self.queues.at_mut(index);
         queue.sweep();
+        if queue.lanes.has_full() && !queue.fills_pages {
+            queue.fills_pages = true;
+            self.paging.full.push(index);
+        }
+        let memory = queue.memory_bytes();
+        let before = core::mem::replace(&mut queue.memory_counted, memory);
+        self.queue_bytes = self.queue_bytes.saturating_add(memory) - before;
         if queue.can_deliver() && !queue.runnable {
             queue.runnable = true;
             self.runnable.push_back(index);

@@ -1,7 +1,8 @@
 //! Why a queue, or one of its messages, is not being delivered now.
 
 use crate::engine::{Cx, Engine};
-use crate::jobs::{Among, Job, Work};
+use crate::find::Search;
+use crate::jobs::{Job, Work};
 use crate::queue::Queue;
 use crate::queue::entries::{Place, Slot};
 use crate::queue::leases::NEVER;
@@ -9,7 +10,7 @@ use crate::queues::QueueIndex;
 use crate::{AdminReply, MessageId, MessagePlace, QueueExplanation, QueueNotFound, ReplyTo};
 
 /// Messages counted at most when asked how many go before one.
-const AHEAD_MAX: u64 = 10_000;
+pub(crate) const AHEAD_MAX: u64 = 10_000;
 
 impl Engine {
     pub(crate) fn explain(
@@ -26,11 +27,7 @@ impl Engine {
         let leased = message.and_then(|id| queue.leases.find(id));
         if let (Some(id), None) = (message, leased) {
             // Messages are looked up by id only while they are leased: the others are searched.
-            let work = Work::Find {
-                id,
-                next: 0,
-                among: Among::Messages,
-            };
+            let work = Work::Find(Search::new(id));
             self.jobs.push_back(Job {
                 reply,
                 queue: queue.identity.id,

@@ -1,14 +1,15 @@
 //! Long work in slices: redrive, purge, looking for one message, taking deleted queues apart.
 
 use crate::engine::{Cx, Engine};
-use crate::explain::place_of;
+use crate::find::Search;
 use crate::moves::Move;
+use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
 use crate::queue::lanes::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
-use crate::{AdminReply, Event, MessageId, MessagePlace, Millis, QueueId, Redriven, ReplyTo};
+use crate::{AdminReply, Event, Millis, QueueId, Redriven, ReplyTo};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
@@ -34,32 +35,20 @@ pub(crate) enum Work {
         groups: PurgeCursor,
         delayed_after: Option<(Millis, Slot)>,
     },
-    Find {
-        id: MessageId,
-        next: Slot,
-        /// Where it is looked for: in the queue, then among its dead letters.
-        among: Among,
-    },
-}
-
-/// Where a message is looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Among {
-    /// In the queue that was asked about.
-    Messages,
-    /// In its dead-letter queue.
-    DeadLetters,
+    Find(Search),
 }
 
 /// Messages handled in one slice.
 const SLICE: usize = 1024;
 /// Slots looked at in one slice.
-const SLICE_SLOTS: u32 = 16 * 1024;
+pub(crate) const SLICE_SLOTS: u32 = 16 * 1024;
+/// Pages freed in one slice.
+const SLICE_PAGES: u32 = 256;
 
 impl Engine {
     /// One slice of the job whose turn it is, and of the oldest deleted queue.
     pub(crate) fn run_jobs(&mut self, cx: &mut Cx<'_>) {
-        self.dismantle();
+        self.dismantle(cx);
         let Some(mut job) = self.jobs.pop_front() else {
             return;
         };
@@ -73,7 +62,7 @@ impl Engine {
                 self.redrive_slice(cx, index, *limit, left, done)
             }
             Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
-            Work::Find { id, next, among } => self.find_slice(index, *id, next, among),
+            Work::Find(search) => self.find_slice(cx, index, search),
         };
         match done {
             Some(reply) => {
@@ -103,20 +92,24 @@ impl Engine {
         let Some(to) = self.source_of(from) else {
             return Some(AdminReply::Redriven(Ok(*done)));
         };
-        let queue = self.queues.at_mut(from);
         let budget = usize::try_from(*left).unwrap_or(usize::MAX).min(SLICE);
         let mut slots = Vec::with_capacity(budget);
-        let mut walk = RingWalk::default();
+        let (mut reads, mut finished) = (READS_MAX, false);
         while slots.len() < budget {
-            let ready = queue.take_oldest_ready(limit);
-            let ready = ready.or_else(|| queue.lanes.take_before(&queue.entries, limit, &mut walk));
-            match ready.or_else(|| queue.take_first_delayed(limit)) {
-                Some(slot) => slots.push(slot),
-                None => break,
-            }
+            let ready = self.take_ready(cx, (from, limit), &mut Next::Oldest, &mut reads);
+            let slot = match ready {
+                Took::Message(slot) => Some(slot),
+                Took::OutOfReads => break,
+                Took::Nothing => self.queues.at_mut(from).take_first_delayed(limit),
+            };
+            let Some(slot) = slot else {
+                finished = true;
+                break;
+            };
+            slots.push(slot);
         }
         let moved = slots.len() as u64;
-        let finished = slots.len() < SLICE.min(budget.max(1)) || moved == *left;
+        finished |= moved == *left;
         self.move_all(
             cx,
             Move {
@@ -146,67 +139,48 @@ impl Engine {
         else {
             return None;
         };
-        let queue = self.queues.at_mut(index);
         let mut slots = Vec::with_capacity(SLICE);
         let mut walk = RingWalk::default();
+        let (mut next, mut reads) = (Next::Any(&mut walk), READS_MAX);
+        let queue = self.queues.at_mut(index);
         while slots.len() < SLICE
             && let Some(slot) = queue.groups.purge_next(&mut queue.entries, groups, *limit)
         {
             slots.push(slot);
         }
-        while slots.len() < SLICE
-            && let Some(slot) = queue.lanes.take_before(&queue.entries, *limit, &mut walk)
-        {
-            slots.push(slot);
+        let mut finished = true;
+        while slots.len() < SLICE {
+            match self.take_ready(cx, (index, *limit), &mut next, &mut reads) {
+                Took::Message(slot) => slots.push(slot),
+                Took::Nothing => break,
+                Took::OutOfReads => {
+                    finished = false;
+                    break;
+                }
+            }
         }
+        let queue = self.queues.at_mut(index);
         while slots.len() < SLICE
             && let Some(slot) = queue.take_delayed_after(delayed_after, *limit)
         {
             slots.push(slot);
         }
-        let finished = slots.len() < SLICE;
+        finished &= slots.len() < SLICE;
         *done += slots.len() as u64;
         self.remove_all(cx, index, &slots);
         self.touch(index);
         finished.then_some(AdminReply::Purged(Ok(*done)))
     }
 
-    fn find_slice(
-        &self,
-        index: QueueIndex,
-        id: MessageId,
-        next: &mut Slot,
-        among: &mut Among,
-    ) -> Option<AdminReply> {
-        let dead_letters = self.dead_letters_of(index);
-        let searched = match (*among, dead_letters) {
-            (Among::DeadLetters, Some(dead_letters)) => self.queues.at(dead_letters),
-            (Among::Messages | Among::DeadLetters, _) => self.queues.at(index),
-        };
-        let mut slots = searched.entries.live_slots(*next, SLICE_SLOTS);
-        let found = slots.find(|slot| searched.entries.at(*slot).id == id);
-        *next = next.saturating_add(SLICE_SLOTS);
-        let place = match (found, *among) {
-            (Some(slot), Among::Messages) => place_of(searched, slot),
-            (Some(_), Among::DeadLetters) => MessagePlace::DeadLettered {
-                queue: searched.identity.name.to_string(),
-            },
-            (None, _) if *next < searched.entries.slots() => return None,
-            (None, Among::Messages) if dead_letters.is_some() => {
-                (*next, *among) = (0, Among::DeadLetters);
-                return None;
-            }
-            (None, Among::Messages | Among::DeadLetters) => MessagePlace::Unknown,
-        };
-        let explanation = self.explanation(index, Some(place));
-        Some(AdminReply::Explained(Ok(explanation)))
-    }
-
     /// Gives back what deleted queues hold, a slice at a time.
-    fn dismantle(&mut self) {
+    fn dismantle(&mut self, cx: &mut Cx<'_>) {
         let Some(mut queue) = self.graveyard.pop() else {
             return;
         };
+        if !self.free_pages(cx, &mut queue, SLICE_PAGES) {
+            self.graveyard.push(queue);
+            return;
+        }
         let slots: Vec<Slot> = queue
             .entries
             .live_slots(queue.dismantled, SLICE_SLOTS)
@@ -214,7 +188,7 @@ impl Engine {
         for slot in slots {
             let entry = queue.entries.remove(slot);
             if entry.flags.has(Flags::TRANSIENT) {
-                queue.transient.remove(&slot);
+                queue.take_body(slot);
             } else {
                 self.segments.remove(entry.at, entry.len);
             }
@@ -224,6 +198,7 @@ impl Engine {
             self.graveyard.push(queue);
             return;
         }
+        self.uncount_memory(&queue);
         for at in queue.dedup.places() {
             self.pins.remove(at, 0);
         }
@@ -244,7 +219,7 @@ impl Job {
         match &self.work {
             Work::Redrive { done, .. } => AdminReply::Redriven(Ok(*done)),
             Work::Purge { done, .. } => AdminReply::Purged(Ok(*done)),
-            Work::Find { .. } => AdminReply::Explained(Err(crate::QueueNotFound)),
+            Work::Find(_) => AdminReply::Explained(Err(crate::QueueNotFound)),
         }
     }
 }

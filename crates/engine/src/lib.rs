@@ -17,6 +17,7 @@ mod consumers;
 mod content;
 mod engine;
 mod explain;
+mod find;
 mod ids;
 mod jobs;
 mod journal;
@@ -29,6 +30,7 @@ mod on_settle;
 mod on_subscribe;
 mod output;
 mod page;
+mod paging;
 mod publish;
 mod queue;
 mod queue_config;
@@ -60,6 +62,7 @@ pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, 
 pub use journal::Journal;
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
 pub use page::page_bytes;
+pub use paging::PageErrors;
 pub use publish::{PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget};
 pub use queue_config::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey, Ordering,

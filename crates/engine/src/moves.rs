@@ -150,7 +150,7 @@ impl Engine {
             (moved.deliveries, moved.failures) = (entry.deliveries, entry.failures);
         }
         if let Some(body) = body {
-            to.transient.insert(slot, body);
+            to.keep_body(slot, body);
         }
         slot
     }

@@ -125,12 +125,7 @@ impl Engine {
     }
 
     fn new_queue(&self, identity: Identity, record: &QueueRecord) -> Queue {
-        Queue::new(
-            identity,
-            record.config.clone(),
-            &self.hasher,
-            self.config.quantum,
-        )
+        Queue::new(identity, record.config.clone(), &self.hasher, &self.config)
     }
 
     /// Writes a queue's record: at creation, after a change, and when its old one is to be freed.

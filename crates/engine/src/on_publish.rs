@@ -245,9 +245,7 @@ impl Engine {
             flags,
         });
         if new.item.transient {
-            queue
-                .transient
-                .insert(slot, bytes::Bytes::copy_from_slice(new.content));
+            queue.keep_body(slot, bytes::Bytes::copy_from_slice(new.content));
             queue.admit(slot, keys.group, due);
             self.drop_overflow(cx, index);
             self.touch(index);
@@ -329,7 +327,7 @@ impl LastTarget {
 impl Queue {
     /// References this queue holds to the log: contents and remembered keys.
     pub(crate) fn segment_refs(&self) -> u64 {
-        let messages = u64::from(self.entries.len()) - self.transient.len() as u64;
+        let messages = self.messages() - self.transient.len() as u64;
         messages + self.dedup.len() as u64
     }
 }

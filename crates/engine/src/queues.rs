@@ -59,6 +59,11 @@ impl Queues {
             .expect("no queue at this index")
     }
 
+    /// The queue at an index that may be of a deleted one.
+    pub(crate) fn get_mut(&mut self, index: QueueIndex) -> Option<&mut Queue> {
+        self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
     pub(crate) fn find(&self, name: &str) -> Option<QueueIndex> {
         self.by_name.get(name).copied()
     }

@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Shard = 11,
     /// Leased messages went back to their place; the delivery counts, no failure does.
     Requeued = 12,
+    /// The messages of a page are in memory from here on.
+    PageLoaded = 15,
 }
 
 impl Kind {
@@ -56,6 +58,7 @@ impl Kind {
             10 => Self::Config,
             11 => Self::Shard,
             12 => Self::Requeued,
+            15 => Self::PageLoaded,
             _ => return None,
         })
     }

@@ -112,6 +112,8 @@ impl Engine {
                 Ok(())
             }
             Kind::Shard => self.apply_shard(at, &mut reader),
+            // Without a snapshot's pages there is none to load: its messages are in memory.
+            Kind::PageLoaded => reader.u64().map(|_| ()),
         }
     }
 
@@ -188,7 +190,7 @@ impl Engine {
             },
         };
         let config = QueueSpec::default().resolve(&self.config.defaults);
-        let queue = Queue::new(identity, config, &self.hasher, self.config.quantum);
+        let queue = Queue::new(identity, config, &self.hasher, &self.config);
         let index = self.queues.insert(queue);
         rec.queue(index);
         index
@@ -206,6 +208,11 @@ impl Engine {
         for slot in queue.entries.live_slots(0, queue.entries.slots()) {
             let entry = queue.entries.at(slot);
             self.segments.remove(entry.at, entry.len);
+        }
+        for page in queue.lanes.with_pages().flat_map(|(_, pages)| pages) {
+            for (segment, needed) in &page.segments {
+                self.segments.remove_many(*segment, *needed);
+            }
         }
         for at in queue.dedup.places() {
             self.pins.remove(at, 0);

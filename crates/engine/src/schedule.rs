@@ -8,8 +8,10 @@ use bytes::Bytes;
 
 use crate::engine::{Cx, Engine};
 use crate::on_settle::SettleScratch;
+use crate::paging::READS_MAX;
 use crate::queue::Queue;
 use crate::queue::entries::{Flags, Slot};
+use crate::queue::lanes::Taken;
 use crate::queue::leases::NEVER;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
@@ -28,6 +30,19 @@ pub(crate) struct PassScratch {
     batches: Vec<OpenBatch>,
     /// Positions leased without a timeout.
     pub(crate) untimed: Vec<u64>,
+    /// Pages that this pass may still read.
+    reads: u32,
+}
+
+/// What became of one step of a queue's turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Served {
+    /// A message was delivered, or a consumer that can take none left the line.
+    One,
+    /// The next message is in the first page of this lane.
+    InPage(u32),
+    /// There is no message or no consumer.
+    Nothing,
 }
 
 /// Deliveries gathered for one consumer in one turn.
@@ -46,6 +61,7 @@ const PASS_TURNS: usize = 8;
 impl Engine {
     /// One pass over the line of queues.
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_>) {
+        self.pass.reads = READS_MAX;
         for _ in 0..PASS_TURNS.min(self.runnable.len()) {
             let Some(index) = self.runnable.pop_front() else {
                 break;
@@ -59,8 +75,13 @@ impl Engine {
     fn serve(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let mut pass = core::mem::take(&mut self.pass);
         for _ in 0..TURN_MESSAGES {
-            if !self.serve_one(cx.now, index, &mut pass) {
-                break;
+            match self.serve_one(cx.now, index, &mut pass) {
+                Served::One => {}
+                Served::InPage(lane) if pass.reads > 0 => {
+                    pass.reads -= 1;
+                    self.load_page(cx, index, lane);
+                }
+                Served::InPage(_) | Served::Nothing => break,
             }
         }
         let after = self.write_leases(cx, index, &mut pass);
@@ -77,22 +98,21 @@ impl Engine {
         self.pass = pass;
     }
 
-    /// Delivers one message to the consumer whose turn it is. False when there is no message or
-    /// no consumer.
-    fn serve_one(&mut self, now: Millis, index: QueueIndex, pass: &mut PassScratch) -> bool {
+    /// Delivers one message to the consumer whose turn it is.
+    fn serve_one(&mut self, now: Millis, index: QueueIndex, pass: &mut PassScratch) -> Served {
         let queue = self.queues.at_mut(index);
-        if queue.lanes.ready() == 0 {
-            return false;
+        if !queue.lanes.has_turn() {
+            return Served::Nothing;
         }
         let Some(consumer) = queue.ready_consumers.pop_front() else {
-            return false;
+            return Served::Nothing;
         };
         let Some((it, conn)) = self.consumers.with_conn(consumer) else {
-            return true;
+            return Served::One;
         };
         if it.credit == Some(0) || !conn.has_room() {
             it.is_ready = false;
-            return true;
+            return Served::One;
         }
         let timed = it.lease == LeaseMode::Timed;
         let expires_at = if timed {
@@ -100,8 +120,16 @@ impl Engine {
         } else {
             NEVER
         };
-        let Some(slot) = queue.lease_next(it.number, expires_at) else {
-            return false;
+        let slot = match queue.lease_next(it.number, expires_at) {
+            Taken::Message(slot) => slot,
+            Taken::InPage(lane) => {
+                queue.ready_consumers.push_front(consumer);
+                return Served::InPage(lane);
+            }
+            Taken::Nothing => {
+                queue.ready_consumers.push_front(consumer);
+                return Served::Nothing;
+            }
         };
         let entry = queue.entries.at(slot);
         if !entry.flags.has(Flags::TRANSIENT) {
@@ -138,7 +166,7 @@ impl Engine {
         } else {
             queue.ready_consumers.push_back(consumer);
         }
-        true
+        Served::One
     }
 
     /// Writes the turn's leases; returns the log position its deliveries wait for.

@@ -39,12 +39,15 @@ impl Engine {
         }
         let end = journal.end();
         self.queues.last_lsn = end;
+        // Above all ids of earlier runs that the log speaks of: it grew by more than one byte each.
+        self.paging.last_id = self.paging.last_id.max(end.0);
         let cx = &mut Cx {
             now,
             journal,
             out: &mut Vec::<Output>::new(),
         };
         self.run_timers(cx);
+        self.make_pages(cx);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! The record that stores messages: put together message by message, then appended.
 
 use crate::engine::{Cx, Engine};
+use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{NIL, Slot};
-use crate::queue::lanes::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::finish_stored;
 use crate::{Lsn, MessageId, Overflow};
@@ -108,14 +108,13 @@ impl Engine {
             return;
         }
         let mut dropped = Vec::new();
+        // What is left over then goes with the next messages that come.
+        let mut reads = READS_MAX;
         loop {
-            let queue = self.queues.at_mut(index);
-            let mut walk = RingWalk::default();
-            while queue.depth() > max.messages + dropped.len() as u64 {
-                let slot = queue.take_oldest_ready(u64::MAX);
-                let lanes = &mut queue.lanes;
-                let slot = slot.or_else(|| lanes.take_before(&queue.entries, u64::MAX, &mut walk));
-                let Some(slot) = slot else { break };
+            while self.queues.at(index).depth() > max.messages + dropped.len() as u64 {
+                let from = (index, u64::MAX);
+                let took = self.take_ready(cx, from, &mut Next::Oldest, &mut reads);
+                let Took::Message(slot) = took else { break };
                 dropped.push(slot);
             }
             if dropped.is_empty() {

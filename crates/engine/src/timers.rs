@@ -27,7 +27,9 @@ impl Engine {
     }
 
     fn run_queue_timers(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
-        self.queues.at_mut(index).release_due(cx.now, TIMER_STEPS);
+        let queue = self.queues.at_mut(index);
+        queue.release_due(cx.now, TIMER_STEPS);
+        queue.end_stalls(cx.now);
         self.expire_leases(cx, index, TIMER_STEPS);
         self.forget_keys(index, cx.now, TIMER_STEPS);
         self.touch(index);

@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 
 use harness::{Harness, Msg, delivered_ids, deliveries};
 use tanda_engine::{
-    AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, Event, KeyKind, KeyPart,
-    LeaseMode, Lsn, MessageId, MissingOrderingKey, Ordering, Output, PublishResult, QueueChanges,
-    QueueSpec, Request, Settlement, Span, SubId,
+    AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, EngineConfig, Event, KeyKind,
+    KeyPart, LeaseMode, Lsn, MessageId, MissingOrderingKey, Ordering, Output, PublishResult,
+    QueueChanges, QueueSpec, Request, Settlement, Span, SubId,
 };
 
 struct Random(u64);
@@ -105,7 +105,12 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut h = Harness::new();
+        let mut h = Harness::with_config(EngineConfig {
+            segment_shift: 12,
+            page_messages: 3,
+            lane_hot: 2,
+            ..EngineConfig::default()
+        });
         for spec in specs() {
             h.create(spec);
         }

@@ -69,6 +69,14 @@ impl Flags {
     /// Its content lives in memory only.
     pub(crate) const TRANSIENT: Self = Self(2);
 
+    pub(crate) const fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -86,16 +94,32 @@ const FIRST: usize = 8;
 /// An empty queue keeps its first chunk up to this many entries.
 const KEPT: usize = 64;
 
-/// A slab of entries. Freed slots are used again, latest first.
+/// A slab of entries. Slots of the chunk used last are used first, and a chunk without messages
+/// gives its memory back, so that a backlog that became pages costs none.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     /// All of `CHUNK` entries, but for the first while it is the only one.
-    chunks: Vec<Box<[Entry]>>,
-    free: Slot,
-    free_any: bool,
+    chunks: Vec<Chunk>,
+    /// Chunks that had free slots when they were put here; those without memory are skipped.
+    open: Vec<u32>,
+    /// Chunks without memory.
+    bare: Vec<u32>,
     /// Slots ever used: all live ones are below.
     used: u32,
     len: u32,
+    /// Entries there is memory for.
+    capacity: usize,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    /// None while it holds no message and others have room.
+    entries: Box<[Entry]>,
+    /// Slots that were used and are not any more.
+    free: Slot,
+    live: u32,
+    /// It is in `open`.
+    listed: bool,
 }
 
 impl Entries {
@@ -109,61 +133,142 @@ impl Entries {
         self.used
     }
 
+    /// Memory that the entries take.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.capacity * size_of::<Entry>()
+    }
+
     pub(crate) fn insert(&mut self, entry: Entry) -> Slot {
-        let slot = if self.free_any {
-            let slot = self.free;
-            let next = self.at(slot).next;
-            self.free_any = next != NIL;
-            self.free = next;
-            slot
-        } else {
-            let slot = self.used;
-            assert!(slot < NIL - 1, "a queue holds at most 2^32 - 2 messages");
-            if slot as usize == self.capacity() {
-                self.grow();
-            }
-            self.used += 1;
-            slot
+        let slot = match self.reuse() {
+            Some(slot) => slot,
+            None => self.extend(),
         };
         *self.at_mut(slot) = entry;
         self.len += 1;
+        if let Some(chunk) = self.chunk_mut(slot) {
+            chunk.live += 1;
+        }
         slot
     }
 
-    fn capacity(&self) -> usize {
-        match self.chunks.as_slice() {
-            [only] => only.len(),
-            chunks => chunks.len() * CHUNK,
+    fn chunk_mut(&mut self, slot: Slot) -> Option<&mut Chunk> {
+        self.chunks.get_mut(slot as usize / CHUNK)
+    }
+
+    /// A slot that was used before.
+    fn reuse(&mut self) -> Option<Slot> {
+        loop {
+            let Some(number) = self.open.last().copied() else {
+                let number = self.bare.pop()?;
+                self.fill(number);
+                self.open.push(number);
+                continue;
+            };
+            let chunk = self.chunks.get_mut(number as usize)?;
+            let slot = chunk.free;
+            if chunk.entries.is_empty() {
+                chunk.listed = false;
+                self.open.pop();
+                self.bare.push(number);
+                continue;
+            }
+            let entry = chunk.entries.get(slot as usize % CHUNK)?;
+            chunk.free = entry.next;
+            if chunk.free == NIL {
+                chunk.listed = false;
+                self.open.pop();
+            }
+            return Some(slot);
         }
+    }
+
+    /// Gives a chunk its memory back, all slots free.
+    fn fill(&mut self, number: u32) {
+        let Some(chunk) = self.chunks.get_mut(number as usize) else {
+            return;
+        };
+        chunk.entries = vec![Entry::default(); CHUNK].into_boxed_slice();
+        chunk.listed = true;
+        self.capacity += CHUNK;
+        #[expect(clippy::cast_possible_truncation, reason = "a chunk has 1024 entries")]
+        let first = number * CHUNK as u32;
+        let mut last = NIL;
+        for (slot, entry) in (first..).zip(&mut chunk.entries) {
+            entry.next = last;
+            last = slot;
+        }
+        chunk.free = last;
+    }
+
+    /// A slot that was never used.
+    fn extend(&mut self) -> Slot {
+        let slot = self.used;
+        assert!(slot < NIL - 1, "a queue holds at most 2^32 - 2 messages");
+        let room = match self.chunks.as_slice() {
+            [only] if !only.entries.is_empty() => only.entries.len(),
+            chunks => chunks.len() * CHUNK,
+        };
+        if slot as usize == room {
+            self.grow();
+        }
+        self.used += 1;
+        slot
     }
 
     fn grow(&mut self) {
         match self.chunks.as_mut_slice() {
-            [only] if only.len() < CHUNK => {
-                let mut grown = vec![Entry::default(); (only.len() * 2).min(CHUNK)];
-                for (to, from) in grown.iter_mut().zip(only.iter()) {
+            [only] if only.entries.len() < CHUNK => {
+                let mut grown = vec![Entry::default(); (only.entries.len() * 2).min(CHUNK)];
+                for (to, from) in grown.iter_mut().zip(only.entries.iter()) {
                     *to = *from;
                 }
-                *only = grown.into_boxed_slice();
+                self.capacity = grown.len();
+                only.entries = grown.into_boxed_slice();
             }
             chunks => {
                 let entries = if chunks.is_empty() { FIRST } else { CHUNK };
-                let chunk = vec![Entry::default(); entries];
-                self.chunks.push(chunk.into_boxed_slice());
+                let entries = vec![Entry::default(); entries].into_boxed_slice();
+                self.capacity += entries.len();
+                self.chunks.push(Chunk {
+                    entries,
+                    free: NIL,
+                    live: 0,
+                    listed: false,
+                });
             }
         }
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) -> Entry {
-        let free = if self.free_any { self.free } else { NIL };
         let entry = core::mem::take(self.at_mut(slot));
         assert!(entry.place != Place::Free, "slot {slot} is freed twice");
-        self.at_mut(slot).next = free;
-        self.free = slot;
-        self.free_any = true;
         self.len -= 1;
         if self.len == 0 {
             self.reset();
+            return entry;
+        }
+        let unused = self.capacity - self.len as usize;
+        #[expect(clippy::cast_possible_truncation, reason = "slots are u32")]
+        let number = (slot as usize / CHUNK) as u32;
+        let is_last = self.chunks.len() == number as usize + 1;
+        let Some(chunk) = self.chunk_mut(slot) else {
+            return entry;
+        };
+        chunk.live -= 1;
+        if let Some(it) = chunk.entries.get_mut(slot as usize % CHUNK) {
+            it.next = chunk.free;
+        }
+        chunk.free = slot;
+        let list = !chunk.listed;
+        chunk.listed = true;
+        // The last one may have slots that were never used. Some room stays, so that a queue
+        // around a border does not take and give memory all the time.
+        if chunk.live == 0 && !is_last && unused > 2 * CHUNK {
+            chunk.entries = Box::default();
+            self.capacity -= CHUNK;
+        }
+        if list {
+            self.open.push(number);
         }
         entry
     }
@@ -171,9 +276,23 @@ impl Entries {
     /// A drained backlog gives its memory back, but for a little that the next messages need.
     fn reset(&mut self) {
         self.chunks.truncate(1);
-        self.chunks.retain(|only| only.len() <= KEPT);
-        self.free_any = false;
+        self.chunks
+            .retain(|only| (1..=KEPT).contains(&only.entries.len()));
+        self.capacity = 0;
+        for only in &mut self.chunks {
+            (only.free, only.live, only.listed) = (NIL, 0, false);
+            self.capacity = only.entries.len();
+        }
+        self.open = Vec::new();
+        self.bare = Vec::new();
         self.used = 0;
+    }
+
+    /// The entry of a slot; `None` when it holds no message.
+    pub(crate) fn live(&self, slot: Slot) -> Option<&Entry> {
+        let chunk = self.chunks.get(slot as usize / CHUNK)?;
+        let entry = chunk.entries.get(slot as usize % CHUNK)?;
+        (entry.place != Place::Free).then_some(entry)
     }
 
     #[expect(
@@ -181,7 +300,7 @@ impl Entries {
         reason = "slots come from insert and stay valid until removed"
     )]
     pub(crate) fn at(&self, slot: Slot) -> &Entry {
-        &self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+        &self.chunks[slot as usize / CHUNK].entries[slot as usize % CHUNK]
     }
 
     #[expect(
@@ -189,13 +308,12 @@ impl Entries {
         reason = "slots come from insert and stay valid until removed"
     )]
     pub(crate) fn at_mut(&mut self, slot: Slot) -> &mut Entry {
-        &mut self.chunks[slot as usize / CHUNK][slot as usize % CHUNK]
+        &mut self.chunks[slot as usize / CHUNK].entries[slot as usize % CHUNK]
     }
 
     /// Live slots from `from` on, at most `budget` slots looked at.
     pub(crate) fn live_slots(&self, from: Slot, budget: u32) -> impl Iterator<Item = Slot> {
-        (from..self.used.min(from.saturating_add(budget)))
-            .filter(|slot| self.at(*slot).place != Place::Free)
+        (from..self.used.min(from.saturating_add(budget))).filter(|slot| self.live(*slot).is_some())
     }
 }
 
@@ -214,12 +332,12 @@ mod tests {
     #[test]
     fn a_queue_takes_memory_for_the_messages_it_holds() {
         let mut entries = Entries::default();
-        assert_eq!(entries.capacity(), 0);
+        assert_eq!(entries.bytes(), 0);
         for position in 0..3 * CHUNK as u64 {
             let slot = entries.insert(entry(position));
             assert_eq!(u64::from(slot), position);
             let len = entries.len() as usize;
-            assert!(entries.capacity() <= (2 * len).max(FIRST));
+            assert!(entries.capacity <= (2 * len).max(FIRST));
         }
         for slot in 0..entries.slots() {
             assert_eq!(entries.at(slot).position, u64::from(slot));
@@ -227,7 +345,7 @@ mod tests {
         for slot in 0..entries.slots() {
             entries.remove(slot);
         }
-        assert_eq!((entries.capacity(), entries.slots()), (0, 0));
+        assert_eq!((entries.capacity, entries.slots()), (0, 0));
     }
 
     #[test]
@@ -239,7 +357,36 @@ mod tests {
         for slot in 0..entries.slots() {
             entries.remove(slot);
         }
-        assert_eq!(entries.capacity(), KEPT);
+        assert_eq!(entries.capacity, KEPT);
         assert_eq!(entries.insert(entry(7)), 0);
+    }
+
+    #[test]
+    fn what_left_from_the_middle_costs_nothing_and_comes_back() {
+        let mut entries = Entries::default();
+        let chunks = 10;
+        let all = chunks * CHUNK as u32;
+        for position in 0..u64::from(all) {
+            entries.insert(entry(position));
+        }
+        let kept = [0, all - 1];
+        for slot in 1..all - 1 {
+            entries.remove(slot);
+        }
+        assert!(entries.capacity <= 4 * CHUNK, "{}", entries.capacity);
+        let live: Vec<_> = entries.live_slots(0, all).collect();
+        assert_eq!(live, kept);
+        let mut seen = std::collections::BTreeSet::new();
+        for position in 1..u64::from(all) - 1 {
+            let slot = entries.insert(entry(position));
+            assert!(seen.insert(slot) && !kept.contains(&slot), "{slot} twice");
+        }
+        assert_eq!((entries.len(), entries.slots()), (all, all));
+        assert_eq!(entries.capacity, all as usize);
+        for slot in seen.into_iter().rev() {
+            entries.remove(slot);
+        }
+        assert_eq!(entries.at(all - 1).position, u64::from(all - 1));
+        assert!(entries.live(5).is_none());
     }
 }

@@ -200,6 +200,12 @@ impl Groups {
         (from..end).filter(|group| self.at(*group).head != NIL)
     }
 
+    /// Rough bytes of memory that the groups take.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.groups.capacity() * (size_of::<Group>() + size_of::<u32>())
+            + self.by_key.capacity() * (size_of::<(u128, u32)>() + 1)
+    }
+
     /// Panics when a group contradicts its messages.
     pub(crate) fn assert_invariants(&self, entries: &Entries) {
         let mut waiting = 0;

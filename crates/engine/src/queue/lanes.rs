@@ -1,7 +1,7 @@
 //! Fairness: one lane per fairness key and priority, and the rings that give each its turn.
 //!
-//! A lane's ready messages go in position order: a FIFO of those that came in order, and a small
-//! ordered set of those that came back. Rings are deficit round robin in messages: a turn adds
+//! A lane's ready messages go in position order: a FIFO of those that came in order (a long one is
+//! mostly pages, see [`super::long_lane`]), and a small ordered set of those that came back. Rings are deficit round robin in messages: a turn adds
 //! `weight * quantum`, a delivery costs 1, an emptied lane leaves its ring and loses its deficit.
 //! Every step is O(1) in the number of keys.
 
@@ -11,20 +11,24 @@ use hashbrown::HashTable;
 
 use super::Weighs;
 use super::entries::{Entries, NIL, Slot};
+use super::long_lane::{Behind, Fifo};
+use super::oldest::Oldest;
 use super::rings::Ring;
+use crate::EngineConfig;
 
 /// One fairness key at one priority.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    pub(super) head: Slot,
-    pub(super) tail: Slot,
-    tail_position: u64,
+    pub(super) front: Fifo,
+    /// Only a long lane has anything behind its front.
+    pub(super) behind: Option<Box<Behind>>,
     /// What is left of its turn.
     pub(crate) deficit: i64,
     /// That of the newest message enqueued under the key.
     pub(crate) weight: u32,
-    /// Ready messages, `returned` included.
+    /// Ready messages, wherever in the lane they are.
     pub(super) ready: u32,
+    /// Its neighbours on the ring; `NIL` = it is on none.
     pub(super) prev: u32,
     pub(super) next: u32,
     /// Messages that came back to an old position.
@@ -48,10 +52,40 @@ pub(crate) struct RingWalk {
     passed: usize,
 }
 
+/// What was taken out of the lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// This message.
+    Message(Slot),
+    /// Nothing yet: the message is in the first page of this lane, which is to be read first.
+    InPage(u32),
+    /// There is none.
+    Nothing,
+}
+
+impl Lane {
+    /// Memory that the lane takes, but for its messages and pages.
+    const fn memory_bytes(&self) -> usize {
+        // The lane itself and its place in the table with the usual room to spare.
+        size_of::<Self>() + 2 * size_of::<u32>() + self.key.len()
+    }
+
+    /// It has turns.
+    pub(super) const fn is_on_ring(&self) -> bool {
+        self.next != NIL
+    }
+
+    /// Messages that came back to a position before this one.
+    pub(super) fn returned_before(&self, position: u64) -> u64 {
+        let set = self.returned.as_ref();
+        set.map_or(0, |set| set.range(..position).count() as u64)
+    }
+}
+
 /// All lanes of a queue.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    lanes: Vec<Lane>,
+    pub(super) lanes: Vec<Lane>,
     free: Vec<u32>,
     table: HashTable<u32>,
     hasher: ahash::RandomState,
@@ -61,10 +95,23 @@ pub(crate) struct Lanes {
     quantum: i64,
     /// Lanes with pending messages.
     pub(super) active: u64,
+    /// Lanes on rings.
+    pub(super) on_rings: u32,
+    pub(super) page_messages: u32,
+    /// A lane is long from this many messages on; `u32::MAX` where none is to be.
+    pub(super) lane_hot: u32,
+    /// Lanes whose back is long enough for a page.
+    pub(super) full: Vec<u32>,
+    /// Messages in pages.
+    pub(super) paged: u64,
+    pub(super) page_ref_bytes: usize,
+    /// Where something asks for the oldest message.
+    pub(super) oldest: Option<Oldest>,
+    memory_bytes: usize,
 }
 
 impl Lanes {
-    pub(crate) fn new(hasher: ahash::RandomState, quantum: u32) -> Self {
+    pub(crate) fn new(hasher: ahash::RandomState, config: &EngineConfig) -> Self {
         Self {
             lanes: Vec::new(),
             free: Vec::new(),
@@ -72,9 +119,37 @@ impl Lanes {
             hasher,
             rings: Vec::new(),
             ready: 0,
-            quantum: i64::from(quantum.max(1)),
+            quantum: i64::from(config.quantum.max(1)),
             active: 0,
+            on_rings: 0,
+            page_messages: config.page_messages.max(1),
+            lane_hot: u32::MAX,
+            full: Vec::new(),
+            paged: 0,
+            page_ref_bytes: 0,
+            oldest: None,
+            memory_bytes: 0,
         }
+    }
+
+    /// What the queue asks of its lanes; while there are no ready messages.
+    pub(crate) fn set_rules(&mut self, lane_hot: u32, asks_for_oldest: bool) {
+        self.lane_hot = lane_hot;
+        self.oldest = asks_for_oldest.then(Oldest::default);
+    }
+
+    /// Some lane can have its turn.
+    pub(crate) const fn has_turn(&self) -> bool {
+        self.on_rings > 0
+    }
+
+    /// Rough memory of all lanes but for their messages.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.memory_bytes + self.page_ref_bytes
+    }
+
+    pub(super) fn lane(&self, lane: u32) -> Option<&Lane> {
+        self.lanes.get(lane as usize)
     }
 
     /// Ready messages.
@@ -145,11 +220,24 @@ impl Lanes {
         lane
     }
 
+    /// The lane of `key`, with `count` more messages that belong to it.
+    pub(super) fn hold_many(
+        &mut self,
+        key: &str,
+        priority: u8,
+        weight: (u32, Weighs),
+        count: u32,
+    ) -> u32 {
+        let lane = self.hold(key, priority, weight);
+        let it = self.at_mut(lane);
+        it.held = it.held - 1 + count;
+        lane
+    }
+
     fn add(&mut self, key: &str, priority: u8, hash: u64) -> u32 {
         let fresh = Lane {
-            head: NIL,
-            tail: NIL,
-            tail_position: 0,
+            front: Fifo::EMPTY,
+            behind: None,
             deficit: 0,
             weight: 1,
             ready: 0,
@@ -161,6 +249,7 @@ impl Lanes {
             held: 0,
             priority,
         };
+        self.memory_bytes += fresh.memory_bytes();
         let lane = if let Some(lane) = self.free.pop() {
             *self.at_mut(lane) = fresh;
             lane
@@ -193,7 +282,9 @@ impl Lanes {
             it.ready == 0 && it.pending == 0,
             "lane {lane} is released with messages in it"
         );
+        let memory_bytes = it.memory_bytes();
         let (key, priority) = (core::mem::take(&mut it.key), it.priority);
+        self.memory_bytes -= memory_bytes;
         let hash = self.hasher.hash_one((&*key, priority));
         if let Ok(found) = self.table.find_entry(hash, |other| *other == lane) {
             found.remove();
@@ -203,6 +294,7 @@ impl Lanes {
             self.lanes = Vec::new();
             self.free = Vec::new();
             self.table = HashTable::new();
+            self.full = Vec::new();
         }
     }
 
@@ -226,38 +318,53 @@ impl Lanes {
 
     /// Puts a message into its lane, at the place its position gives it.
     pub(crate) fn push(&mut self, entries: &mut Entries, slot: Slot) {
-        let (lane, position) = {
-            let entry = entries.at_mut(slot);
-            entry.next = NIL;
-            (entry.lane, entry.position)
-        };
+        let entry = entries.at_mut(slot);
+        entry.next = NIL;
+        let (lane, position) = (entry.lane, entry.position);
+        let hot = self.lane_hot;
         let it = self.at_mut(lane);
-        if it.head == NIL {
-            (it.head, it.tail, it.tail_position) = (slot, slot, position);
-        } else if position > it.tail_position {
-            entries.at_mut(it.tail).next = slot;
-            (it.tail, it.tail_position) = (slot, position);
+        if it.behind.is_none() && it.ready < hot {
+            self.push_front(entries, slot);
         } else {
-            it.returned.get_or_insert_default().insert(position, slot);
+            self.push_long(entries, slot);
         }
-        it.ready += 1;
-        let first = it.ready == 1;
         self.ready += 1;
-        if first {
+        let it = self.at_mut(lane);
+        it.ready += 1;
+        if !it.is_on_ring() && it.may_join(entries, position) {
             self.join_ring(lane);
+        }
+        if self.oldest.is_some() && self.first(entries, lane).is_some_and(|it| it.0 == position) {
+            self.note_first(entries, lane);
         }
     }
 
-    /// The first message of a lane, by position.
-    fn first(&self, entries: &Entries, lane: u32) -> Option<(u64, Slot)> {
+    /// Puts a message before everything that is behind the front. Not yet counted.
+    pub(super) fn push_front(&mut self, entries: &mut Entries, slot: Slot) {
+        let entry = entries.at(slot);
+        let (lane, position) = (entry.lane, entry.position);
+        let it = self.at_mut(lane);
+        if it.front.head == NIL || position > it.front.tail_position {
+            it.front.push(entries, slot, position);
+        } else {
+            it.returned.get_or_insert_default().insert(position, slot);
+        }
+    }
+
+    /// The first message of a lane, by position; without a slot when it is in a page.
+    pub(super) fn first(&self, entries: &Entries, lane: u32) -> Option<(u64, Option<Slot>)> {
         let it = self.at(lane);
         let back = it.returned.as_ref().and_then(|set| set.first_key_value());
-        let front = (it.head != NIL).then(|| (entries.at(it.head).position, it.head));
+        let back = back.map(|(position, slot)| (*position, Some(*slot)));
+        let front = if it.front.head == NIL {
+            let page = it.behind.as_ref().and_then(|it| it.pages.front());
+            page.map(|page| (page.first, None))
+        } else {
+            Some((entries.at(it.front.head).position, Some(it.front.head)))
+        };
         match (front, back) {
-            (Some(front), Some((position, slot))) => Some(front.min((*position, *slot))),
-            (Some(front), None) => Some(front),
-            (None, Some((position, slot))) => Some((*position, *slot)),
-            (None, None) => None,
+            (Some(front), Some(back)) => Some(if front.0 < back.0 { front } else { back }),
+            (front, back) => front.or(back),
         }
     }
 
@@ -265,27 +372,35 @@ impl Lanes {
     fn pop_first(&mut self, entries: &Entries, lane: u32) -> Option<Slot> {
         let it = self.at(lane);
         let slot = if it.returned.is_none() {
-            (it.head != NIL).then_some(it.head)?
+            (it.front.head != NIL).then_some(it.front.head)?
         } else {
-            self.first(entries, lane)?.1
+            self.first(entries, lane)?.1?
         };
         let it = self.at_mut(lane);
-        if it.head == slot {
-            it.head = entries.at(slot).next;
+        if it.front.head == slot {
+            it.front.head = entries.at(slot).next;
+            if it.front.head == NIL && it.behind.is_some() {
+                self.move_up(lane);
+            }
         } else if let Some(set) = it.returned.as_mut() {
             set.remove(&entries.at(slot).position);
             if set.is_empty() {
                 it.returned = None;
             }
         }
-        it.ready -= 1;
+        self.at_mut(lane).ready -= 1;
         self.ready -= 1;
         Some(slot)
     }
 
-    /// The next message by priority, turn and position; `None` when nothing is ready.
-    pub(crate) fn pick(&mut self, entries: &Entries) -> Option<Slot> {
-        let (ring, lane) = self.turn()?;
+    /// The next message by priority, turn and position.
+    pub(crate) fn pick(&mut self, entries: &Entries) -> Taken {
+        let Some((ring, lane)) = self.turn() else {
+            return Taken::Nothing;
+        };
+        if self.is_first_paged(entries, lane) {
+            return Taken::InPage(lane);
+        }
         let quantum = self.quantum;
         let it = self.at_mut(lane);
         if it.deficit <= 0 {
@@ -293,7 +408,9 @@ impl Lanes {
         }
         it.deficit -= 1;
         let turn_over = it.deficit <= 0;
-        let slot = self.pop_first(entries, lane)?;
+        let Some(slot) = self.pop_first(entries, lane) else {
+            return Taken::Nothing;
+        };
         let it = self.at(lane);
         let next = it.next;
         if it.ready == 0 {
@@ -301,7 +418,15 @@ impl Lanes {
         } else if turn_over && let Some(ring) = self.rings.get_mut(ring) {
             ring.current = next;
         }
-        Some(slot)
+        Taken::Message(slot)
+    }
+
+    /// The first message of a lane is in a page.
+    fn is_first_paged(&self, entries: &Entries, lane: u32) -> bool {
+        let it = self.at(lane);
+        it.front.head == NIL
+            && it.behind.is_some()
+            && self.first(entries, lane).is_some_and(|it| it.1.is_none())
     }
 
     fn turn(&self) -> Option<(usize, u32)> {
@@ -309,17 +434,14 @@ impl Lanes {
         Some((ring, self.rings.get(ring)?.current))
     }
 
-    /// Takes `slot`, which must be the first of its lane, without using up the lane's turn.
-    /// False when it is not the first.
-    pub(crate) fn take_if_first(&mut self, entries: &Entries, slot: Slot) -> bool {
-        let lane = entries.at(slot).lane;
-        if self
-            .first(entries, lane)
-            .is_none_or(|(_, first)| first != slot)
-        {
-            return false;
+    /// Takes the first message of a lane without using up the lane's turn.
+    pub(super) fn take_first(&mut self, entries: &Entries, lane: u32) -> Taken {
+        if self.is_first_paged(entries, lane) {
+            return Taken::InPage(lane);
         }
-        self.pop_first(entries, lane);
+        let Some(slot) = self.pop_first(entries, lane) else {
+            return Taken::Nothing;
+        };
         let it = self.at(lane);
         if it.ready == 0 {
             let priority = it.priority;
@@ -327,10 +449,10 @@ impl Lanes {
                 self.leave_ring(ring, lane);
             }
         }
-        true
+        Taken::Message(slot)
     }
 
-    /// Takes any ready message with a position below `limit`; `None` when there is none. Lanes
+    /// Takes any ready message with a position below `limit`. Lanes
     /// whose first message is not below it are passed over: the turn moves on to the lane found,
     /// and rings without one are noted in `walk`, so that who calls this again and again in one
     /// step walks each ring once.
@@ -339,7 +461,7 @@ impl Lanes {
         entries: &Entries,
         limit: u64,
         walk: &mut RingWalk,
-    ) -> Option<Slot> {
+    ) -> Taken {
         for index in walk.passed..self.rings.len() {
             walk.passed = index;
             let (lanes, mut lane) = match self.rings.get(index) {
@@ -348,39 +470,52 @@ impl Lanes {
             };
             for _ in 0..lanes {
                 let next = self.at(lane).next;
-                let first = self
-                    .first(entries, lane)
-                    .filter(|(position, _)| *position < limit);
-                if let Some((_, slot)) = first {
+                let first = self.first(entries, lane);
+                if first.is_some_and(|(position, _)| position < limit) {
                     if let Some(ring) = self.rings.get_mut(index) {
                         ring.current = lane;
                     }
-                    self.take_if_first(entries, slot);
-                    return Some(slot);
+                    return self.take_first(entries, lane);
                 }
                 lane = next;
             }
         }
         walk.passed = self.rings.len();
-        None
+        Taken::Nothing
     }
 
     /// Messages of the slot's lane that go before it, counted up to `most`.
     pub(crate) fn ahead(&self, entries: &Entries, slot: Slot, most: u64) -> u64 {
         let entry = entries.at(slot);
         let it = self.at(entry.lane);
-        let back = it
-            .returned
-            .as_ref()
-            .map_or(0, |set| set.range(..entry.position).count() as u64);
-        let mut ahead = 0;
-        let mut walk = it.head;
-        while walk != NIL && walk != slot && ahead < most {
-            if entries.at(walk).position < entry.position {
-                ahead += 1;
+        let mut ahead = it.returned_before(entry.position);
+        let mut count = |mut walk: Slot| {
+            while walk != NIL && walk != slot && ahead < most {
+                if entries.at(walk).position < entry.position {
+                    ahead += 1;
+                }
+                walk = entries.at(walk).next;
             }
-            walk = entries.at(walk).next;
+        };
+        count(it.front.head);
+        if let Some(behind) = &it.behind {
+            count(behind.back.head);
+            let before = behind.pages.iter().filter(|it| it.last < entry.position);
+            ahead += before.map(|page| u64::from(page.count)).sum::<u64>();
         }
-        (ahead + back).min(most)
+        ahead.min(most)
+    }
+}
+
+impl Lane {
+    /// A message at `position` came: the lane, which is on no ring, has something to deliver.
+    fn may_join(&mut self, entries: &Entries, position: u64) -> bool {
+        match self.behind.as_deref_mut() {
+            Some(behind) if behind.stalled => {
+                behind.stalled = position >= behind.first(entries);
+                !behind.stalled
+            }
+            _ => true,
+        }
     }
 }

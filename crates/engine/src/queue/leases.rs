@@ -74,10 +74,9 @@ impl Leases {
 
     fn is_live(&self, entries: &Entries, end: (Millis, Slot)) -> bool {
         let (at, slot) = end;
-        if slot >= entries.slots() {
+        let Some(entry) = entries.live(slot) else {
             return false;
-        }
-        let entry = entries.at(slot);
+        };
         entry.place == Place::Leased
             && self
                 .by_id

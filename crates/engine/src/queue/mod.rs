@@ -10,8 +10,12 @@
 pub(crate) mod dedup;
 pub(crate) mod entries;
 pub(crate) mod groups;
+mod lane_checks;
 pub(crate) mod lanes;
 pub(crate) mod leases;
+pub(crate) mod long_lane;
+mod oldest;
+mod paging;
 mod rings;
 mod take;
 
@@ -22,11 +26,13 @@ use ahash::RandomState;
 use bytes::Bytes;
 use hashbrown::HashMap;
 
-use crate::{Lsn, MessageId, Millis, QueueConfig, QueueCounts, QueueId};
+use crate::{
+    EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueCounts, QueueId,
+};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
 use groups::Groups;
-use lanes::Lanes;
+use lanes::{Lanes, Taken};
 use leases::{Lease, Leases};
 
 /// What a queue is to its partner.
@@ -105,17 +111,22 @@ pub(crate) struct Queue {
     /// Ordering group keys of messages that are in no group now: all during replay, those of dead
     /// letters always (a redriven message joins its group again).
     pub(crate) group_of: HashMap<Slot, u128, RandomState>,
-    /// Bodies of transient messages.
+    /// Bodies of transient messages, and their bytes.
     pub(crate) transient: HashMap<Slot, Bytes, RandomState>,
-    /// Messages in position order, where something asks for the oldest: dead-letter queues and
-    /// queues with a maximum length. Entries of messages that left are skipped.
-    arrivals: Option<VecDeque<(u64, Slot)>>,
+    pub(crate) transient_bytes: usize,
     /// Consumers of this queue, in the order they came.
     pub(crate) consumers: Vec<u32>,
     /// Those that can take a message now, in the order of their turns.
     pub(crate) ready_consumers: VecDeque<u32>,
     /// It is in the engine's list of queues to serve.
     pub(crate) runnable: bool,
+    /// It is in the engine's list of queues to make pages for.
+    pub(crate) fills_pages: bool,
+    /// Lanes whose first page could not be read, with the time to try again.
+    pub(crate) stalled: VecDeque<(Millis, u32)>,
+    /// What [`Queue::memory_bytes`] was when the engine last counted it.
+    pub(crate) memory_counted: usize,
+    lane_hot: u32,
     /// The time the engine's timer is set to.
     pub(crate) armed: Option<Millis>,
     /// Content bytes of all messages.
@@ -129,7 +140,7 @@ impl Queue {
         identity: Identity,
         config: QueueConfig,
         hasher: &RandomState,
-        quantum: u32,
+        engine: &EngineConfig,
     ) -> Self {
         let mut queue = Self {
             identity,
@@ -139,7 +150,7 @@ impl Queue {
             stored_lsn: Lsn::ZERO,
             config_at: Lsn::ZERO,
             entries: Entries::default(),
-            lanes: Lanes::new(hasher.clone(), quantum),
+            lanes: Lanes::new(hasher.clone(), engine),
             groups: Groups::new(hasher.clone()),
             leases: Leases::new(hasher.clone()),
             dedup: Dedup::new(hasher),
@@ -147,15 +158,19 @@ impl Queue {
             behind_due: HashMap::with_hasher(hasher.clone()),
             group_of: HashMap::with_hasher(hasher.clone()),
             transient: HashMap::with_hasher(hasher.clone()),
-            arrivals: None,
+            transient_bytes: 0,
             consumers: Vec::new(),
             ready_consumers: VecDeque::new(),
             runnable: false,
+            fills_pages: false,
+            stalled: VecDeque::new(),
+            memory_counted: 0,
+            lane_hot: engine.lane_hot.max(1),
             armed: None,
             bytes: 0,
             dismantled: 0,
         };
-        queue.arrivals = queue.keeps_arrivals().then(VecDeque::new);
+        queue.set_lane_rules();
         queue
     }
 
@@ -186,9 +201,6 @@ impl Queue {
             flags: new.flags,
         });
         self.bytes += u64::from(new.len);
-        if let Some(arrivals) = &mut self.arrivals {
-            arrivals.push_back((position, slot));
-        }
         slot
     }
 
@@ -234,20 +246,25 @@ impl Queue {
         self.leases.insert(entry.id, lease);
     }
 
-    /// Leader, after a restart: all messages in position order; fills the arrivals if they are
-    /// kept.
-    pub(crate) fn slots_in_order(&mut self) -> Vec<Slot> {
+    /// Leader, after a restart: all messages in position order.
+    pub(crate) fn slots_in_order(&self) -> Vec<Slot> {
         let entries = &self.entries;
         let live = entries.live_slots(0, entries.slots());
         let mut order: Vec<_> = live.map(|slot| (entries.at(slot).position, slot)).collect();
         order.sort_unstable();
-        let slots = order.iter().map(|(_, slot)| *slot).collect();
-        self.arrivals = self.keeps_arrivals().then(|| order.into());
-        slots
+        order.into_iter().map(|(_, slot)| slot).collect()
     }
 
-    const fn keeps_arrivals(&self) -> bool {
-        self.is_dead_letter() || self.config.max_length.is_some()
+    /// Messages of groups are never in pages. Redrives and the maximum length take the oldest.
+    fn set_lane_rules(&mut self) {
+        let max = self.config.max_length.map(|max| max.overflow);
+        let asks_for_oldest = self.is_dead_letter() || max == Some(Overflow::DropHead);
+        let lane_hot = if self.config.ordering == Ordering::None {
+            self.lane_hot
+        } else {
+            u32::MAX
+        };
+        self.lanes.set_rules(lane_hot, asks_for_oldest);
     }
 
     /// Replicated, in replay: what the queue is and its policies, once its record is read.
@@ -255,6 +272,7 @@ impl Queue {
         self.identity = identity;
         self.config = config;
         self.next_position = self.next_position.max(next);
+        self.set_lane_rules();
     }
 
     /// Leader: a leased message becomes pending again, at its old position.
@@ -266,8 +284,11 @@ impl Queue {
     }
 
     /// Leader: takes the next message and leases it.
-    pub(crate) fn lease_next(&mut self, consumer: u64, expires_at: Millis) -> Option<Slot> {
-        let slot = self.lanes.pick(&self.entries)?;
+    pub(crate) fn lease_next(&mut self, consumer: u64, expires_at: Millis) -> Taken {
+        let taken = self.lanes.pick(&self.entries);
+        let Taken::Message(slot) = taken else {
+            return taken;
+        };
         let entry = self.entries.at_mut(slot);
         entry.place = Place::Leased;
         entry.deliveries = entry.deliveries.saturating_add(1);
@@ -282,7 +303,7 @@ impl Queue {
                 reclaim: false,
             },
         );
-        Some(slot)
+        taken
     }
 
     /// Leader: messages whose time has come become ready, `budget` at most.
@@ -331,7 +352,7 @@ impl Queue {
         let entry = self.entries.remove(slot);
         self.bytes -= u64::from(entry.len);
         let body = if entry.flags.has(Flags::TRANSIENT) {
-            self.transient.remove(&slot)
+            self.take_body(slot)
         } else {
             None
         };
@@ -342,6 +363,19 @@ impl Queue {
             group_key,
             body,
         }
+    }
+
+    /// Keeps the body of a transient message.
+    pub(crate) fn keep_body(&mut self, slot: Slot, body: Bytes) {
+        self.transient_bytes += body.len() + size_of::<(Slot, Bytes)>();
+        self.transient.insert(slot, body);
+    }
+
+    /// Takes the body of a transient message.
+    pub(crate) fn take_body(&mut self, slot: Slot) -> Option<Bytes> {
+        let body = self.transient.remove(&slot)?;
+        self.transient_bytes -= body.len() + size_of::<(Slot, Bytes)>();
+        Some(body)
     }
 
     fn promote(&mut self, group: u32) {
@@ -356,17 +390,23 @@ impl Queue {
         let due = self.delayed.first().map(|(due, _)| *due);
         let lease = self.leases.next_end();
         let dedup = self.dedup.next_end(self.config.dedup_window_ms);
-        [due, lease, dedup].into_iter().flatten().min()
+        let page = self.stalled.front().map(|(at, _)| *at);
+        [due, lease, dedup, page].into_iter().flatten().min()
     }
 
     /// Waiting messages have something to be delivered and somebody to take it.
     pub(crate) fn can_deliver(&self) -> bool {
-        self.lanes.ready() > 0 && !self.ready_consumers.is_empty()
+        self.lanes.has_turn() && !self.ready_consumers.is_empty()
     }
 
     /// Messages that are not leased.
     pub(crate) fn depth(&self) -> u64 {
-        u64::from(self.entries.len()) - self.leases.len() as u64
+        self.messages() - self.leases.len() as u64
+    }
+
+    /// Messages in memory and in pages.
+    pub(crate) fn messages(&self) -> u64 {
+        u64::from(self.entries.len()) + self.lanes.paged()
     }
 
     pub(crate) fn counts(&self) -> QueueCounts {
@@ -383,21 +423,9 @@ impl Queue {
         }
     }
 
-    /// Empties the arrivals of messages that left, when they are most of it.
+    /// Forgets what is left of leases that are settled.
     pub(crate) fn sweep(&mut self) {
         self.leases.sweep(&self.entries);
-        let Some(arrivals) = &mut self.arrivals else {
-            return;
-        };
-        if arrivals.len() > 2 * self.entries.len() as usize + 1024 {
-            let entries = &self.entries;
-            arrivals.retain(|(position, slot)| {
-                *slot < entries.slots() && {
-                    let entry = entries.at(*slot);
-                    entry.place != Place::Free && entry.position == *position
-                }
-            });
-        }
     }
 
     /// Panics when the queue's structures contradict each other.
@@ -424,6 +452,8 @@ impl Queue {
             );
             bytes += u64::from(entry.len);
         }
+        let pages = self.lanes.with_pages().flat_map(|(_, pages)| pages);
+        bytes += pages.map(|page| page.bytes).sum::<u64>();
         assert_eq!(bytes, self.bytes, "{}: content bytes", self.identity.name);
     }
 }

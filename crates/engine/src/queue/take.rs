@@ -1,13 +1,8 @@
-//! Messages taken out of their place by something else than a delivery: a purge, a redrive, the
-//! maximum length.
+//! Delayed messages taken out of their place by a purge or a redrive.
 
 use super::Queue;
-use super::entries::{Place, Slot};
+use super::entries::Slot;
 use crate::Millis;
-
-/// Older messages that are not ready are passed over when the oldest ready one is asked for: this
-/// many per step.
-const PASSED_MAX: usize = 256;
 
 impl Queue {
     /// Leader: takes the delayed message that is due first and has a position below `limit`.
@@ -38,36 +33,5 @@ impl Queue {
         let found = found?;
         self.delayed.remove(&found);
         Some(found.1)
-    }
-
-    /// The oldest ready message, where arrivals are kept.
-    pub(crate) fn take_oldest_ready(&mut self, limit: u64) -> Option<Slot> {
-        let arrivals = self.arrivals.as_mut()?;
-        let mut passed = Vec::new();
-        let mut found = None;
-        while let Some((position, slot)) = arrivals.front().copied() {
-            if position >= limit || passed.len() >= PASSED_MAX {
-                break;
-            }
-            arrivals.pop_front();
-            let entry = if slot < self.entries.slots() {
-                Some(self.entries.at(slot))
-            } else {
-                None
-            };
-            let here = entry.filter(|e| e.place != Place::Free && e.position == position);
-            match here.map(|entry| entry.place) {
-                None => {}
-                Some(Place::Ready) if self.lanes.take_if_first(&self.entries, slot) => {
-                    found = Some(slot);
-                    break;
-                }
-                Some(_) => passed.push((position, slot)),
-            }
-        }
-        for kept in passed.into_iter().rev() {
-            arrivals.push_front(kept);
-        }
-        found
     }
 }

@@ -1,0 +1,90 @@
+//! The oldest ready message of a queue, for what drops or redrives the oldest first.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::entries::Entries;
+use super::lanes::{Lanes, Taken};
+
+/// Lanes by the position of their first message.
+///
+/// A lane is noted when a message becomes its first one; when its first one leaves, the note is
+/// left too low and corrected when it comes up. So every lane on a ring has a note at or below its
+/// first message.
+#[derive(Debug, Default)]
+pub(crate) struct Oldest {
+    notes: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Lanes {
+    /// Notes a lane, which is on a ring, with its first message.
+    pub(super) fn note_first(&mut self, entries: &Entries, lane: u32) {
+        let first = self.first(entries, lane);
+        let lanes = self.lanes.len();
+        let (Some(oldest), Some((position, _))) = (self.oldest.as_mut(), first) else {
+            return;
+        };
+        oldest.notes.push(Reverse((position, lane)));
+        if oldest.notes.len() > 2 * lanes + 1024 {
+            self.note_all(entries);
+        }
+    }
+
+    fn note_all(&mut self, entries: &Entries) {
+        let turns = (0..).zip(&self.lanes).filter(|(_, it)| it.is_on_ring());
+        let notes = turns.filter_map(|(lane, _)| {
+            let (position, _) = self.first(entries, lane)?;
+            Some(Reverse((position, lane)))
+        });
+        let notes = notes.collect();
+        self.oldest = Some(Oldest { notes });
+    }
+
+    /// Takes the oldest ready message if its position is below `limit`. A lane whose page cannot
+    /// be read is passed over.
+    pub(crate) fn take_oldest(&mut self, entries: &Entries, limit: u64) -> Taken {
+        while let Some(oldest) = self.oldest.as_mut() {
+            let Some(Reverse((noted, lane))) = oldest.notes.pop() else {
+                break;
+            };
+            if !self.lane(lane).is_some_and(|it| it.is_on_ring()) {
+                continue;
+            }
+            let Some((position, slot)) = self.first(entries, lane) else {
+                continue;
+            };
+            let take = position == noted && position < limit && slot.is_some();
+            let taken = if take {
+                self.take_first(entries, lane)
+            } else if position != noted {
+                Taken::Nothing
+            } else if position < limit {
+                Taken::InPage(lane)
+            } else {
+                self.note_first(entries, lane);
+                return Taken::Nothing;
+            };
+            if self.lane(lane).is_some_and(|it| it.is_on_ring()) {
+                self.note_first(entries, lane);
+            }
+            if taken != Taken::Nothing {
+                return taken;
+            }
+        }
+        Taken::Nothing
+    }
+
+    /// Panics when a lane on a ring has no note.
+    pub(super) fn assert_notes(&self, entries: &Entries) {
+        let Some(oldest) = &self.oldest else { return };
+        let notes: std::collections::BTreeSet<_> = oldest.notes.iter().map(|it| it.0).collect();
+        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| it.is_on_ring()) {
+            let first = self.first(entries, lane).map_or(0, |first| first.0);
+            let mut below = notes.range(..=(first, lane));
+            assert!(
+                below.any(|(_, other)| *other == lane),
+                "lane {lane} is not noted at or below {first}"
+            );
+        }
+    }
+}
