@@ -24,6 +24,8 @@ pub(crate) struct MemJournal {
     pub(crate) pages: Vec<Option<Vec<u8>>>,
     /// No page can be written.
     pub(crate) pages_full: bool,
+    /// No page can be read.
+    pub(crate) pages_unreadable: bool,
     segment_shift: u32,
 }
 
@@ -34,6 +36,7 @@ impl MemJournal {
             end: Lsn(64),
             pages: Vec::new(),
             pages_full: false,
+            pages_unreadable: false,
             segment_shift,
         }
     }
@@ -73,7 +76,10 @@ impl Journal for MemJournal {
     fn read_page(&mut self, slot: PageSlot, into: &mut Vec<u8>) -> bool {
         into.clear();
         let page = self.pages.get(slot.0 as usize).and_then(Option::as_ref);
-        page.inspect(|page| into.extend_from_slice(page)).is_some()
+        let readable = page.filter(|_| !self.pages_unreadable);
+        readable
+            .inspect(|page| into.extend_from_slice(page))
+            .is_some()
     }
 
     fn free_page(&mut self, slot: PageSlot) {

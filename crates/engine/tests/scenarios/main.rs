@@ -23,6 +23,7 @@ mod fairness;
 mod leases;
 mod log_release;
 mod ordering;
+mod paging;
 mod retry;
 mod room_for_doors;
 mod several_queues;

@@ -1,0 +1,295 @@
+//! The same random history with pages and without: every delivery, answer and counter is the same.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
+
+mod harness;
+
+use harness::{Harness, Msg, delivered_ids};
+use tanda_engine::{
+    AdminReply, AdminRequest, ConnId, EngineConfig, MaxLength, MessageId, Overflow, QueueCounts,
+    QueueSpec, Request, Settlement, Span, SubId,
+};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((z ^ (z >> 31)) % n).unwrap()
+    }
+}
+
+const QUEUES: [&str; 3] = ["plain", "bounded", "refusing"];
+
+/// One step, the same for both engines.
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(Vec<Msg>),
+    Settle(String, Vec<(MessageId, Settlement)>),
+    Subscribe(ConnId, String, u32),
+    Disconnect(ConnId),
+    Grant(SubId, u32),
+    Redrive(String, u64),
+    Purge(String),
+    Advance(u64),
+    Restart,
+}
+
+struct Twins {
+    paged: Harness,
+    plain: Harness,
+    random: Random,
+    subs: Vec<SubId>,
+    held: Vec<(String, MessageId)>,
+    next_conn: u64,
+    /// No two messages are due at the same time: those would come in the order of their slots.
+    next_delay_ms: u64,
+    /// Most pages at a time.
+    pages_most: usize,
+}
+
+impl Twins {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let config = EngineConfig {
+            segment_shift: 12,
+            ..EngineConfig::default()
+        };
+        let small = EngineConfig {
+            page_messages: 1 + u32::try_from(random.below(6)).unwrap(),
+            lane_hot: 1 + u32::try_from(random.below(6)).unwrap(),
+            ..config.clone()
+        };
+        let (mut paged, mut plain) = (Harness::with_config(small), Harness::with_config(config));
+        for name in QUEUES {
+            let overflow = |overflow| MaxLength {
+                messages: 60,
+                overflow,
+            };
+            let spec = QueueSpec {
+                name: name.to_owned(),
+                lease_ms: 3_600_000,
+                max_length: match name {
+                    "bounded" => Some(overflow(Overflow::DropHead)),
+                    "refusing" => Some(overflow(Overflow::Reject)),
+                    _ => None,
+                },
+                ..QueueSpec::default()
+            };
+            paged.create(spec.clone());
+            plain.create(spec);
+        }
+        Self {
+            paged,
+            plain,
+            random,
+            subs: Vec::new(),
+            held: Vec::new(),
+            next_conn: 10,
+            next_delay_ms: 0,
+            pages_most: 0,
+        }
+    }
+
+    fn queue(&mut self) -> String {
+        let name = QUEUES[self.random.below(3)];
+        match self.random.below(4) {
+            0 => format!("{name}.dlq"),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn publish(&mut self) -> Step {
+        let count = 1 + self.random.below(20);
+        let mut delays = self.next_delay_ms..;
+        let mut message = |random: &mut Random| Msg {
+            key: ["", "a", "b"][random.below(3)].to_owned(),
+            weight: u32::try_from(random.below(4)).unwrap(),
+            priority: u8::try_from(random.below(8) / 6).unwrap(),
+            payload: vec![b'x'; random.below(30)],
+            delay_ms: match random.below(10) {
+                0 => delays.next().unwrap_or(0),
+                _ => 0,
+            },
+            transient: random.below(8) == 0,
+            ..Msg::to(QUEUES[random.below(3)])
+        };
+        let messages = (0..count).map(|_| message(&mut self.random)).collect();
+        self.next_delay_ms = delays.start;
+        Step::Publish(messages)
+    }
+
+    fn delay_ms(&mut self) -> u64 {
+        self.next_delay_ms += 1;
+        self.next_delay_ms
+    }
+
+    fn settle(&mut self) -> Option<Step> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let at = self.random.below(self.held.len() as u64);
+        let queue = self.held[at].0.clone();
+        let most = 1 + self.random.below(12);
+        let mut items = Vec::new();
+        let mut left = Vec::new();
+        for (name, id) in core::mem::take(&mut self.held) {
+            if name != queue || items.len() == most {
+                left.push((name, id));
+                continue;
+            }
+            let settlement = match self.random.below(8) {
+                0..=3 => Settlement::Ack,
+                4 => Settlement::Fail {
+                    error: Span::default(),
+                    retry_after_ms: Some(self.delay_ms()),
+                },
+                5 => Settlement::Requeue,
+                _ => Settlement::Reject,
+            };
+            items.push((id, settlement));
+        }
+        self.held = left;
+        Some(Step::Settle(queue, items))
+    }
+
+    fn step(&mut self) -> Option<Step> {
+        Some(match self.random.below(100) {
+            0..=44 => self.publish(),
+            45..=69 => return self.settle(),
+            70..=76 => {
+                self.next_conn += 1;
+                let credit = u32::try_from(self.random.below(9)).unwrap();
+                Step::Subscribe(ConnId(self.next_conn), self.queue(), credit)
+            }
+            77..=79 if !self.subs.is_empty() => {
+                let at = self.random.below(self.subs.len() as u64);
+                Step::Disconnect(self.subs.swap_remove(at).conn)
+            }
+            80..=87 if !self.subs.is_empty() => {
+                let at = self.random.below(self.subs.len() as u64);
+                let credit = u32::try_from(self.random.below(9)).unwrap();
+                Step::Grant(self.subs[at], credit)
+            }
+            88..=90 => {
+                let name = QUEUES[self.random.below(3)];
+                // So few are one slice with pages too.
+                Step::Redrive(format!("{name}.dlq"), 1 + self.random.below(8) as u64)
+            }
+            // Slices may be shorter with pages, and what is delivered between them another message.
+            91 if self.subs.is_empty() => Step::Purge(self.queue()),
+            92 => Step::Restart,
+            _ => Step::Advance(self.random.below(400) as u64),
+        })
+    }
+
+    fn run(&mut self, steps: usize) {
+        for number in 0..steps {
+            let Some(step) = self.step() else { continue };
+            let seen = see(&mut self.paged, &step);
+            let expected = see(&mut self.plain, &step);
+            assert_eq!(seen, expected, "step {number}: {step:?}");
+            if let Step::Restart = step {
+                self.subs.clear();
+                self.held.clear();
+            }
+            if let Some(sub) = seen.sub {
+                self.subs.push(sub);
+            }
+            self.held.extend(seen.delivered);
+            let pages = self.paged.journal.pages.iter().flatten().count();
+            self.pages_most = self.pages_most.max(pages);
+            assert!(self.plain.journal.pages.is_empty());
+        }
+    }
+}
+
+/// What can be seen of one step.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    answer: String,
+    sub: Option<SubId>,
+    delivered: Vec<(String, MessageId)>,
+    counts: Vec<QueueCounts>,
+}
+
+fn see(h: &mut Harness, step: &Step) -> Seen {
+    let (mut out, mut sub) = (Vec::new(), None);
+    let answer = match step {
+        Step::Publish(messages) => format!("{:?}", h.publish(messages)),
+        Step::Settle(queue, items) => format!("{:?}", h.settle(queue, items)),
+        Step::Subscribe(conn, queue, credit) => {
+            h.connect(*conn);
+            sub = Some(h.subscribe(*conn, queue, Some(*credit)));
+            String::new()
+        }
+        Step::Disconnect(conn) => {
+            out = h.handle(Request::Disconnect { conn: *conn });
+            String::new()
+        }
+        Step::Grant(sub, credit) => {
+            out = h.handle(Request::Grant {
+                sub: *sub,
+                credit: *credit,
+            });
+            String::new()
+        }
+        Step::Redrive(name, count) => {
+            let (name, count) = (name.clone(), *count);
+            format!("{:?}", h.admin(AdminRequest::Redrive { name, count }))
+        }
+        Step::Purge(name) => {
+            let name = name.clone();
+            format!("{:?}", h.admin(AdminRequest::PurgeQueue { name }))
+        }
+        Step::Advance(ms) => {
+            out = h.advance(*ms);
+            String::new()
+        }
+        Step::Restart => {
+            h.restart(0);
+            String::new()
+        }
+    };
+    out.extend(h.run());
+    let batches = harness::deliveries(&out);
+    let delivered = batches.iter().flat_map(|(_, batch)| {
+        let ids = batch.items.iter().map(|item| item.id);
+        ids.map(|id| (batch.queue.to_string(), id))
+    });
+    assert_eq!(delivered.clone().count(), delivered_ids(&out).len());
+    let delivered = delivered.collect();
+    let AdminReply::Queues(queues) = h.admin(AdminRequest::ListQueues) else {
+        panic!("a list of queues");
+    };
+    Seen {
+        answer,
+        sub,
+        delivered,
+        counts: queues.into_iter().map(|queue| queue.counts).collect(),
+    }
+}
+
+#[test]
+fn pages_change_nothing_that_can_be_seen() {
+    let mut pages = 0;
+    for seed in 0..60 {
+        let run = move || {
+            let mut twins = Twins::new(seed);
+            twins.run(250);
+            twins.pages_most
+        };
+        let outcome = std::panic::catch_unwind(run);
+        pages += outcome.unwrap_or_else(|_| panic!("seed {seed}"));
+    }
+    assert!(pages > 600, "{pages} pages are too few to say anything");
+}
