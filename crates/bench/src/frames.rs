@@ -39,6 +39,8 @@ pub(crate) struct Template {
     key_places: Vec<usize>,
     keys: u32,
     next_key: u32,
+    /// Messages carry their numbers; that of the next one.
+    next_number: Option<u64>,
 }
 
 impl Template {
@@ -70,7 +72,14 @@ impl Template {
             key_places,
             keys: shape.keys,
             next_key: first_key,
+            next_number: None,
         })
+    }
+
+    /// From now on each payload begins with its message's number, the first with `first`.
+    pub(crate) fn numbered(mut self, first: u64) -> Self {
+        self.next_number = Some(first);
+        self
     }
 
     /// Messages in the frame.
@@ -85,6 +94,12 @@ impl Template {
             for at in &self.key_places {
                 patch(&mut self.bytes, *at, &digits(self.next_key));
                 self.next_key = (self.next_key + 1) % self.keys;
+            }
+        }
+        if let Some(next) = &mut self.next_number {
+            for at in &self.payloads {
+                patch(&mut self.bytes, *at, &next.to_be_bytes());
+                *next += 1;
             }
         }
         &self.bytes

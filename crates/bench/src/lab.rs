@@ -106,8 +106,13 @@ impl Lab {
 
     /// A server for one case.
     pub(crate) fn server(&self) -> Result<Server, BenchError> {
+        self.server_with(&[])
+    }
+
+    /// A server for one case, with options that one which runs already is taken to have.
+    pub(crate) fn server_with(&self, options: &[String]) -> Result<Server, BenchError> {
         match &self.source {
-            Source::Fresh { binary } => Server::start(binary, self.fresh_dir("server")),
+            Source::Fresh { binary } => Server::start(binary, self.fresh_dir("server"), options),
             Source::Running { addr, process } => Ok(Server::running(*addr, *process)),
         }
     }

@@ -4,7 +4,7 @@ use crate::error::BenchError;
 use crate::frames::Shape;
 use crate::lab::{Lab, Producers, Scale, Source, add_producers, settle};
 use crate::meter::Meter;
-use crate::peers::consumer::{Acks, Consumer, Reading};
+use crate::peers::consumer::{Acks, Consumer, Payloads, Reading};
 use crate::pump::{Goal, Pump, Timing};
 use crate::report::CaseResult;
 use crate::sink;
@@ -71,7 +71,7 @@ fn consume(lab: &Lab) -> Result<CaseResult, BenchError> {
     let reading = Reading {
         window: 4000,
         acks: Acks::Batches(1000),
-        is_timed: false,
+        payloads: Payloads::Opaque,
     };
     pump.add(
         Lab::link(&server)?,

@@ -6,6 +6,7 @@ use std::env;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 use crate::error::BenchError;
 use crate::process::Process;
 
-/// A server that is not ready by then has failed.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// A server that is not ready by then has failed. Some start on a large directory.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A running server. One that was started here is killed, and its data removed, when dropped.
 #[derive(Debug)]
@@ -27,13 +28,15 @@ pub(crate) struct Server {
     pub(crate) process: Option<Process>,
     /// From starting the process to its line `ready in ..`; zero for one that ran already.
     pub(crate) ready: Duration,
-    _started: Option<Started>,
+    started: Option<Started>,
 }
 
 #[derive(Debug)]
 struct Started {
     child: Child,
     dir: PathBuf,
+    binary: PathBuf,
+    options: Vec<String>,
 }
 
 impl Server {
@@ -43,36 +46,94 @@ impl Server {
             addr,
             process,
             ready: Duration::ZERO,
-            _started: None,
+            started: None,
         }
     }
 
-    /// Starts `binary` on an empty directory, which is made at `dir`.
-    pub(crate) fn start(binary: &Path, dir: PathBuf) -> Result<Self, BenchError> {
+    /// Starts `binary` on an empty directory, which is made at `dir`, with these options beside
+    /// the usual ones.
+    pub(crate) fn start(
+        binary: &Path,
+        dir: PathBuf,
+        options: &[String],
+    ) -> Result<Self, BenchError> {
         fs::create_dir_all(&dir).map_err(BenchError::io("making the data directory"))?;
-        let log = File::create(dir.join("server.log"))
-            .map_err(BenchError::io("making the server's log file"))?;
         let at = Instant::now();
-        let child = Command::new(binary)
-            .arg("serve")
-            .arg("--data-dir")
-            .arg(dir.join("data"))
-            .args(["--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(log)
-            .spawn()
-            .map_err(|e| BenchError::Server(format!("cannot run {}: {e}", binary.display())))?;
-        let process = Some(Process::new(child.id()));
-        let mut started = Started { child, dir };
+        let child = spawn(binary, &dir, options)?;
+        let started = Started {
+            child,
+            dir,
+            binary: binary.to_owned(),
+            options: options.to_vec(),
+        };
+        Self::of(started, at)
+    }
+
+    fn of(mut started: Started, at: Instant) -> Result<Self, BenchError> {
+        let process = Some(Process::new(started.child.id()));
         let addr = started.wait_until_ready()?;
         Ok(Self {
             addr,
             process,
             ready: at.elapsed(),
-            _started: Some(started),
+            started: Some(started),
         })
     }
+
+    /// Kills it without warning and starts it again on the same directory.
+    pub(crate) fn kill_and_restart(&mut self) -> Result<(), BenchError> {
+        let Some(mut started) = self.started.take() else {
+            return Err(BenchError::Server("it was not started here".to_owned()));
+        };
+        // Gone already is as good.
+        drop(started.child.kill());
+        drop(started.child.wait());
+        let at = Instant::now();
+        started.child = spawn(&started.binary, &started.dir, &started.options)?;
+        *self = Self::of(started, at)?;
+        Ok(())
+    }
+
+    /// Bytes that its directory takes on the disk, as allocated.
+    pub(crate) fn disk_bytes(&self) -> Option<u64> {
+        let started = self.started.as_ref()?;
+        Some(allocated_bytes(&started.dir.join("data")))
+    }
+}
+
+fn spawn(binary: &Path, dir: &Path, options: &[String]) -> Result<Child, BenchError> {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(dir.join("server.log"))
+        .map_err(BenchError::io("making the server's log file"))?;
+    Command::new(binary)
+        .arg("serve")
+        .arg("--data-dir")
+        .arg(dir.join("data"))
+        .args(["--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+        .args(options)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .spawn()
+        .map_err(|e| BenchError::Server(format!("cannot run {}: {e}", binary.display())))
+}
+
+/// Files that vanish meanwhile count for nothing.
+fn allocated_bytes(dir: &Path) -> u64 {
+    const BLOCK_BYTES: u64 = 512;
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            let metadata = entry.metadata().ok()?;
+            Some(if metadata.is_dir() {
+                allocated_bytes(&entry.path())
+            } else {
+                metadata.blocks() * BLOCK_BYTES
+            })
+        })
+        .sum()
 }
 
 impl Started {

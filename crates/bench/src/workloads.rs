@@ -1,6 +1,7 @@
 //! What is measured. One file per workload; `docs/benchmarks.md` describes them all.
 
 mod backlog;
+mod big;
 mod enqueue;
 mod half_frames;
 mod idle;
@@ -36,6 +37,7 @@ pub(crate) const ALL: &[Workload] = &[
     keys::WORKLOAD,
     memory::WORKLOAD,
     half_frames::WORKLOAD,
+    big::WORKLOAD,
 ];
 
 /// The cases of a workload that has one.

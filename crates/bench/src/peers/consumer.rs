@@ -28,8 +28,19 @@ pub(crate) struct Reading {
     pub(crate) window: u32,
     /// See [`Acks`].
     pub(crate) acks: Acks,
-    /// Takes the time in each payload for an end-to-end latency.
-    pub(crate) is_timed: bool,
+    /// What it takes from payloads.
+    pub(crate) payloads: Payloads,
+}
+
+/// What the first eight bytes of a payload are to a consumer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payloads {
+    /// Nothing.
+    Opaque,
+    /// When the message should have been sent: gives an end-to-end latency.
+    Timed,
+    /// The message's number: one after the other is expected, from 0 on.
+    Numbered,
 }
 
 /// Reads one queue.
@@ -40,6 +51,8 @@ pub(crate) struct Consumer {
     /// Delivered, ack not sent.
     held: Vec<MessageId>,
     next_id: u32,
+    /// Number of the message that should come next.
+    next_number: u64,
 }
 
 /// Request ID of the subscription. Acks use those above.
@@ -53,6 +66,7 @@ impl Consumer {
             reading,
             held: Vec::new(),
             next_id: SUBSCRIPTION_ID + 1,
+            next_number: 0,
         }
     }
 
@@ -61,17 +75,33 @@ impl Consumer {
             let message = message?;
             turn.tally.delivered += 1;
             self.held.push(message.meta.message_id);
-            if self.reading.is_timed
-                && let Some(stamp) = stamp_of(message.payload)
-            {
-                let intended = turn.tally.epoch + Duration::from_nanos(stamp);
-                let latency = turn.now.saturating_duration_since(intended);
-                turn.tally.end_to_end.record(latency);
-            }
+            self.look_at(message.payload, turn);
         }
         // Whoever got the last one wakes the others, which may hold less than a batch.
         turn.tally.wake_all |= turn.tally.delivered >= turn.tally.limits.delivered_expected;
         Ok(())
+    }
+
+    fn look_at(&mut self, payload: &[u8], turn: &mut Turn<'_>) {
+        let Some(word) = stamp_of(payload) else {
+            return;
+        };
+        match self.reading.payloads {
+            Payloads::Opaque => {}
+            Payloads::Timed => {
+                let intended = turn.tally.epoch + Duration::from_nanos(word);
+                let latency = turn.now.saturating_duration_since(intended);
+                turn.tally.end_to_end.record(latency);
+            }
+            Payloads::Numbered => {
+                let expected = self.next_number;
+                self.next_number = word.wrapping_add(1);
+                if word != expected {
+                    turn.tally
+                        .fail(1, || format!("message {word} came for {expected}"));
+                }
+            }
+        }
     }
 
     fn take_ack_result(body: &[u8], turn: &mut Turn<'_>) {

@@ -18,7 +18,7 @@ use crate::pump::{Peer, Turn};
 /// schedule goes on.
 const OPEN_MAX: u32 = 1 << 9;
 
-/// Sends single messages on a schedule.
+/// Sends one template on a schedule.
 #[derive(Debug)]
 pub(crate) struct PacedProducer {
     template: Template,
@@ -54,7 +54,7 @@ impl PacedProducer {
             }
             self.template.stamp(turn.tally.stamp(intended));
             turn.outbox.send(self.template.frame(id))?;
-            turn.tally.sent += 1;
+            turn.tally.sent += u64::from(self.template.batch());
             turn.tally.requests_open += 1;
             self.next_at += self.interval;
             self.next_id = if id == REQUEST_ID_MAX { 1 } else { id + 1 };
@@ -84,7 +84,7 @@ impl Peer for PacedProducer {
             turn.tally.confirms.record(latency);
             Ok(())
         } else {
-            take_refusal(frame, 1, turn)
+            take_refusal(frame, u64::from(self.template.batch()), turn)
         }
     }
 

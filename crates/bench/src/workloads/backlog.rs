@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::frames::Shape;
 use crate::lab::{Lab, check_done, preload};
 use crate::meter::Meter;
-use crate::peers::consumer::{Acks, Consumer, Reading};
+use crate::peers::consumer::{Acks, Consumer, Payloads, Reading};
 use crate::pump::{Goal, Pump, Timing};
 use crate::report::CaseResult;
 use crate::tally::Limits;
@@ -59,7 +59,7 @@ fn run(lab: &Lab, case: &str) -> Result<Vec<CaseResult>, BenchError> {
     let reading = Reading {
         window: WINDOW,
         acks: Acks::Batches(ACKS),
-        is_timed: false,
+        payloads: Payloads::Opaque,
     };
     for _ in 0..connections {
         let consumer = Consumer::new(&queue, reading);

@@ -8,7 +8,7 @@ use crate::error::BenchError;
 use crate::frames::Shape;
 use crate::lab::{Lab, Producers, add_producers, check_done};
 use crate::meter::{Meter, as_f64};
-use crate::peers::consumer::{Acks, Consumer, Reading};
+use crate::peers::consumer::{Acks, Consumer, Payloads, Reading};
 use crate::pump::{Goal, Pump, Timing};
 use crate::report::CaseResult;
 use crate::server::Server;
@@ -61,7 +61,7 @@ fn with_keys(lab: &Lab, keys: u32) -> Result<CaseResult, BenchError> {
     let reading = Reading {
         window: 0,
         acks: Acks::Never,
-        is_timed: false,
+        payloads: Payloads::Opaque,
     };
     let consumer = Consumer::new(&queue, reading);
     pump.add(Lab::link(&server)?, consumer, Timing::Answering)?;

@@ -7,7 +7,7 @@ use crate::error::BenchError;
 use crate::frames::{Shape, Template};
 use crate::lab::{Lab, settle};
 use crate::meter::Meter;
-use crate::peers::consumer::{Acks, Consumer, Reading};
+use crate::peers::consumer::{Acks, Consumer, Payloads, Reading};
 use crate::peers::paced::PacedProducer;
 use crate::pump::{Goal, Pump, Timing};
 use crate::report::CaseResult;
@@ -86,7 +86,7 @@ fn connect(lab: &Lab, server: &Server, rate: u32, pump: &mut Pump) -> Result<(),
     let reading = Reading {
         window: 4000,
         acks: Acks::Batches(1),
-        is_timed: true,
+        payloads: Payloads::Timed,
     };
     for _ in 0..CONNECTIONS {
         let consumer = Consumer::new(&queue, reading);

@@ -5,7 +5,7 @@ use crate::error::BenchError;
 use crate::frames::Shape;
 use crate::lab::{Lab, Producers, add_producers, settle};
 use crate::meter::Meter;
-use crate::peers::consumer::{Acks, Consumer, Reading};
+use crate::peers::consumer::{Acks, Consumer, Payloads, Reading};
 use crate::pump::{Goal, Pump, Timing};
 use crate::report::CaseResult;
 use crate::tally::Limits;
@@ -62,7 +62,7 @@ fn run(lab: &Lab, case: &str) -> Result<Vec<CaseResult>, BenchError> {
     let reading = Reading {
         window: 8000,
         acks: Acks::Batches(1),
-        is_timed: false,
+        payloads: Payloads::Opaque,
     };
     for _ in 0..CONSUMERS {
         let consumer = Consumer::new(&queue, reading);
