@@ -16,6 +16,7 @@
 //!
 //! Later: several shards, requests routed to them, a publish that joins their confirms.
 
+mod archive;
 mod config;
 mod delivery;
 mod effects;
@@ -27,6 +28,7 @@ mod returns;
 mod stats;
 mod upkeep;
 
+pub use archive::{ArchiveError, ArchiveHeader, ArchiveReader, ArchiveWriter};
 pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};
