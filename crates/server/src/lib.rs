@@ -19,6 +19,7 @@ mod http;
 mod logging;
 mod process;
 mod random;
+mod restore;
 mod run;
 mod server;
 mod settings;
@@ -27,5 +28,6 @@ mod tally;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};
+pub use restore::{RestoreFailure, Restored, restore};
 pub use run::{RunError, run};
 pub use server::{Server, StartError};
