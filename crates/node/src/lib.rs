@@ -16,7 +16,6 @@
 //!
 //! Later: several shards, requests routed to them, a publish that joins their confirms.
 
-mod archive;
 mod config;
 mod delivery;
 mod effects;
@@ -27,11 +26,12 @@ mod refuse;
 mod restore;
 mod returns;
 mod stats;
+mod stream;
 mod upkeep;
 
-pub use archive::{ArchiveError, ArchiveHeader, ArchiveReader, ArchiveWriter};
 pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};
 pub use restore::{Restore, RestoreError};
 pub use stats::NodeStats;
+pub use stream::{StreamError, StreamHeader, StreamKind, StreamReader, StreamWriter};

@@ -11,9 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use tanda_node::{
-    ArchiveError, ArchiveHeader, ArchiveReader, Node, NodeConfig, OpenError, Restore,
-};
+use tanda_node::{Node, NodeConfig, OpenError, Restore, StreamError, StreamHeader, StreamReader};
 
 use crate::{
     clock::wall_now,
@@ -27,7 +25,7 @@ const PARTIAL_SUFFIX: &str = ".restoring";
 #[derive(Clone, Copy, Debug)]
 pub struct Restored {
     /// What the backup says of itself.
-    pub header: ArchiveHeader,
+    pub header: StreamHeader,
     /// Its records.
     pub records: u64,
     /// Their bytes.
@@ -38,7 +36,7 @@ pub struct Restored {
 #[derive(Debug)]
 pub enum RestoreFailure {
     /// The backup cannot be read to its end.
-    Archive(ArchiveError),
+    Archive(StreamError),
     /// The directory exists and is not empty.
     Exists(PathBuf),
     /// An earlier restore was interrupted, or is under way.
@@ -68,7 +66,7 @@ pub fn restore(
     data_dir: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Restored, RestoreFailure> {
-    let mut archive = ArchiveReader::open(backup).map_err(RestoreFailure::Archive)?;
+    let mut archive = StreamReader::open(backup).map_err(RestoreFailure::Archive)?;
     let partial = partial_path(data_dir);
     check_free(data_dir, &partial)?;
     let outcome = fill(&mut archive, &partial, progress);
@@ -112,7 +110,7 @@ fn check_free(data_dir: &Path, partial: &Path) -> Result<(), RestoreFailure> {
 /// Writes all records into a new directory and opens it once, so that a backup that makes no sense
 /// is refused now. Returns the bytes of records.
 fn fill<R: Read>(
-    archive: &mut ArchiveReader<R>,
+    archive: &mut StreamReader<R>,
     partial: &Path,
     progress: &mut dyn FnMut(u64),
 ) -> Result<u64, RestoreFailure> {

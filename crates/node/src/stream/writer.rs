@@ -1,10 +1,10 @@
-//! Writing an archive.
+//! Writing a stream.
 
-use super::{ArchiveHeader, CHUNK_BYTES, CHUNK_HEAD_BYTES, END};
+use super::{CHUNK_BYTES, CHUNK_HEAD_BYTES, END, StreamHeader};
 
-/// Puts an archive together, chunk by chunk.
+/// Puts a stream together, chunk by chunk.
 #[derive(Debug)]
-pub struct ArchiveWriter {
+pub struct StreamWriter {
     /// The chunk under construction, room for its head included.
     chunk: Vec<u8>,
     /// Checksum of the chunk before.
@@ -12,15 +12,15 @@ pub struct ArchiveWriter {
     records: u64,
 }
 
-impl ArchiveWriter {
-    /// Begins an archive; its header goes to `out`.
+impl StreamWriter {
+    /// Begins a stream; its header goes to `out`.
     #[must_use]
-    pub fn new(header: ArchiveHeader, out: &mut Vec<u8>) -> Self {
+    pub fn new(header: StreamHeader, out: &mut Vec<u8>) -> Self {
         let bytes = header.encode();
         out.extend_from_slice(&bytes);
         Self {
             chunk: vec![0; CHUNK_HEAD_BYTES],
-            checksum: ArchiveHeader::seed(&bytes),
+            checksum: StreamHeader::seed(&bytes),
             records: 0,
         }
     }
@@ -40,7 +40,7 @@ impl ArchiveWriter {
         }
     }
 
-    /// Ends the archive. Without this end a reader takes it for cut off.
+    /// Ends the stream. Without this end a reader takes it for cut off.
     pub fn finish(mut self, out: &mut Vec<u8>) {
         if self.chunk.len() > CHUNK_HEAD_BYTES {
             self.flush(out);

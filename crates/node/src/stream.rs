@@ -1,22 +1,24 @@
-//! Backups as a stream of bytes (docs/formats/backup.md): records with everything they need inside,
-//! in checksummed chunks.
+//! Records in a file or on their way over a connection (docs/formats/record-stream.md): snapshots
+//! and backups.
 //!
-//! Owns the framing. It refuses to know what a record means, and where bytes come from or go.
+//! Owns the framing: chunks, each with a checksum that goes on from the one before, and an end. It
+//! refuses to know what a record means, and where bytes come from or go.
 
 mod reader;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use reader::{ArchiveError, ArchiveReader};
-pub use writer::ArchiveWriter;
+pub use reader::{StreamError, StreamReader};
+pub use writer::StreamWriter;
 
-/// Begins every archive.
-const MAGIC: [u8; 8] = *b"TANDABAK";
+/// Begins every stream.
+const MAGIC: [u8; 7] = *b"TANDARS";
 /// The version this build writes and reads.
 const VERSION: u16 = 1;
-/// Magic, version, two zero bytes, time, identity of the log, log position, checksum.
-const HEADER_BYTES: usize = 8 + 2 + 2 + 8 + 16 + 8 + 4;
+/// Magic, kind, version, two zero bytes, sequence, time, identity of the log, log position,
+/// checksum.
+const HEADER_BYTES: usize = 7 + 1 + 2 + 2 + 8 + 8 + 16 + 8 + 4;
 /// Length and checksum before each chunk.
 const CHUNK_HEAD_BYTES: usize = 8;
 /// Records are gathered into chunks of about this size; a larger record has one for itself.
@@ -26,23 +28,39 @@ const CHUNK_BYTES_MAX: usize = tanda_wal::RECORD_BYTES_MAX + CHUNK_BYTES;
 /// Stands for the length of the last chunk, which holds the number of records.
 const END: u32 = u32::MAX;
 
-/// What an archive says of itself.
+/// What a stream is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArchiveHeader {
-    /// When it was taken, in Unix milliseconds.
+#[repr(u8)]
+pub enum StreamKind {
+    /// The state of a shard, which needs the contents in its log and the pages beside it.
+    Snapshot = 1,
+    /// The state of a shard with everything inside.
+    Backup = 2,
+}
+
+/// What a stream says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamHeader {
+    /// What it is.
+    pub kind: StreamKind,
+    /// Number of the snapshot; a backup has that of the snapshot it was made from.
+    pub sequence: u64,
+    /// When it was begun, in Unix milliseconds.
     pub taken_at_ms: u64,
-    /// Identity of the log it was taken from.
+    /// Identity of the log whose state it holds.
     pub log_id: u128,
-    /// Position of that log whose state it holds.
+    /// Position of that log as of which it holds the state.
     pub at: tanda_engine::Lsn,
 }
 
-impl ArchiveHeader {
+impl StreamHeader {
     fn encode(self) -> [u8; HEADER_BYTES] {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.extend_from_slice(&MAGIC);
+        bytes.push(self.kind as u8);
         bytes.extend_from_slice(&VERSION.to_be_bytes());
         bytes.extend_from_slice(&[0; 2]);
+        bytes.extend_from_slice(&self.sequence.to_be_bytes());
         bytes.extend_from_slice(&self.taken_at_ms.to_be_bytes());
         bytes.extend_from_slice(&self.log_id.to_be_bytes());
         bytes.extend_from_slice(&self.at.0.to_be_bytes());
@@ -56,7 +74,7 @@ impl ArchiveHeader {
     }
 
     /// The checksum of the first chunk goes on from here, of each later one from the one before:
-    /// chunks cannot be exchanged, left out or taken from another archive.
+    /// chunks cannot be exchanged, left out or taken from another stream.
     fn seed(header: &[u8; HEADER_BYTES]) -> u32 {
         crc32c::crc32c(header)
     }
