@@ -22,6 +22,7 @@ mod effects;
 mod log_journal;
 mod node;
 mod open;
+mod pages;
 mod refuse;
 mod restore;
 mod returns;

@@ -167,7 +167,9 @@ pub struct DiskError {
 }
 
 impl DiskError {
-    pub(crate) fn new(call: DiskCall, file: &str, source: io::Error) -> Self {
+    /// The call failed on this file; empty for calls on the directory.
+    #[must_use]
+    pub fn new(call: DiskCall, file: &str, source: io::Error) -> Self {
         Self {
             call,
             file: file.to_owned(),
@@ -200,7 +202,10 @@ impl std::error::Error for DiskError {
 }
 
 /// Writes all of `bytes`, going on after short and interrupted writes.
-pub(crate) fn write_all_at<F: DiskFile>(file: &F, offset: u64, bytes: &[u8]) -> io::Result<()> {
+///
+/// # Errors
+/// What the system says; `WriteZero` when it takes nothing.
+pub fn write_all_at<F: DiskFile>(file: &F, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let mut rest = bytes;
     let mut at = offset;
     while !rest.is_empty() {
@@ -218,7 +223,10 @@ pub(crate) fn write_all_at<F: DiskFile>(file: &F, offset: u64, bytes: &[u8]) -> 
 }
 
 /// Reads until `into` is full or the file ends; says how much was read.
-pub(crate) fn read_up_to<F: DiskFile>(file: &F, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+///
+/// # Errors
+/// What the system says.
+pub fn read_up_to<F: DiskFile>(file: &F, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
         match file.read_at(offset + filled as u64, rest) {
