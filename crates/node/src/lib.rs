@@ -16,6 +16,7 @@
 //!
 //! Later: several shards, requests routed to them, a publish that joins their confirms.
 
+mod background;
 mod config;
 mod delivery;
 mod effects;
@@ -26,10 +27,12 @@ mod pages;
 mod refuse;
 mod restore;
 mod returns;
+mod snapshot;
 mod stats;
 mod stream;
 mod upkeep;
 
+pub use background::{BackgroundJob, BackgroundOutcome};
 pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};

@@ -1,0 +1,64 @@
+//! What blocks on the disk and can wait: writing snapshots, syncing pages.
+//!
+//! Owns the job that goes to another thread and what came of it. One is out at a time.
+
+use std::sync::Arc;
+
+use tanda_wal::{Disk, DiskCall, DiskError, DiskFile};
+
+use crate::pages::PAGE_FILE;
+use crate::snapshot::files::Target;
+
+/// Something to be done beside the log. Run it anywhere, then give what came of it to
+/// `Node::on_background`. Dropping it leaves the node as after a crash: it takes no further snapshot.
+#[must_use = "run it and give the outcome to Node::on_background"]
+pub struct BackgroundJob<D: Disk> {
+    pub(crate) target: Box<Target<D>>,
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) step: Step<D>,
+}
+
+/// What a job does with its bytes.
+pub(crate) enum Step<D: Disk> {
+    /// Writes them.
+    Write,
+    /// Syncs the pages that the snapshot names, if there are any, then writes the bytes, which end
+    /// the snapshot, and syncs it.
+    Finish { pages: Option<Arc<D::File>> },
+}
+
+/// What came of a [`BackgroundJob`].
+#[must_use = "give it to Node::on_background"]
+pub struct BackgroundOutcome<D: Disk> {
+    pub(crate) target: Box<Target<D>>,
+    /// The snapshot is on disk.
+    pub(crate) finished: bool,
+    pub(crate) result: Result<(), DiskError>,
+}
+
+impl<D: Disk> BackgroundJob<D> {
+    /// Does it. Blocks on the disk.
+    pub fn run(mut self) -> BackgroundOutcome<D> {
+        let result = self.try_run();
+        BackgroundOutcome {
+            finished: matches!(self.step, Step::Finish { .. }) && result.is_ok(),
+            target: self.target,
+            result,
+        }
+    }
+
+    fn try_run(&mut self) -> Result<(), DiskError> {
+        match &self.step {
+            Step::Write => self.target.write(&self.bytes),
+            Step::Finish { pages } => {
+                if let Some(pages) = pages {
+                    pages
+                        .sync_data()
+                        .map_err(|error| DiskError::new(DiskCall::Sync, PAGE_FILE, error))?;
+                }
+                self.target.write(&self.bytes)?;
+                self.target.sync()
+            }
+        }
+    }
+}

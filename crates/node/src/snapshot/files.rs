@@ -1,0 +1,203 @@
+//! The two snapshot files: which one counts, and writing over the other.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use tanda_wal::{Disk, DiskCall, DiskError, DiskFile, write_all_at};
+
+use crate::stream::{StreamError, StreamHeader, StreamKind, StreamReader};
+
+/// Their names in the shard's directory, written in turn.
+pub(crate) const SNAPSHOT_FILES: [&str; 2] = ["snapshot-a", "snapshot-b"];
+
+/// A file has room for a snapshot half again as large as its last, so that a full disk does not
+/// stop the snapshots that give space back.
+const ROOM_BYTES_MIN: u64 = 1 << 20;
+
+/// The snapshot that a start uses.
+pub(crate) struct Found<D: Disk> {
+    /// Its place in [`SNAPSHOT_FILES`].
+    pub(crate) index: usize,
+    pub(crate) header: StreamHeader,
+    file: Arc<D::File>,
+}
+
+impl<D: Disk> Found<D> {
+    /// Reads it from its beginning.
+    pub(crate) fn read(&self) -> Result<StreamReader<FileReader<D::File>>, StreamError> {
+        StreamReader::open(FileReader::new(Arc::clone(&self.file)))
+    }
+}
+
+/// What the two files hold.
+pub(crate) struct Look<D: Disk> {
+    /// The newest valid one.
+    pub(crate) found: Option<Found<D>>,
+    /// Why the others do not count: after a crash one of them may be half written.
+    pub(crate) invalid: Vec<(&'static str, StreamError)>,
+}
+
+/// Looks for the newest valid snapshot of this log. Each is read whole.
+///
+/// # Errors
+/// When a file is there and cannot be read; damage is no error here.
+pub(crate) fn look<D: Disk>(disk: &D, log_id: u128) -> Result<Look<D>, DiskError> {
+    let mut look = Look {
+        found: None,
+        invalid: Vec::new(),
+    };
+    for (index, name) in SNAPSHOT_FILES.into_iter().enumerate() {
+        let file = match disk.open(name) {
+            Ok(file) => Arc::new(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(DiskError::new(DiskCall::Open, name, error)),
+        };
+        match verify(&file, log_id) {
+            Ok(header) => {
+                let newest = look.found.as_ref().map(|found| found.header.sequence);
+                if newest.is_none_or(|newest| newest < header.sequence) {
+                    look.found = Some(Found {
+                        index,
+                        header,
+                        file,
+                    });
+                }
+            }
+            Err(StreamError::Io(error)) => {
+                return Err(DiskError::new(DiskCall::Read, name, error));
+            }
+            Err(error) => look.invalid.push((name, error)),
+        }
+    }
+    Ok(look)
+}
+
+fn verify<F: DiskFile>(file: &Arc<F>, log_id: u128) -> Result<StreamHeader, StreamError> {
+    let mut stream = StreamReader::open(FileReader::new(Arc::clone(file)))?;
+    let header = stream.header();
+    let of_another = StreamError::Damaged {
+        at: 0,
+        problem: "it is no snapshot of this log",
+    };
+    if header.kind != StreamKind::Snapshot || header.log_id != log_id {
+        return Err(of_another);
+    }
+    while stream.next_record()?.is_some() {}
+    Ok(header)
+}
+
+/// A file read from its beginning.
+#[derive(Debug)]
+pub(crate) struct FileReader<F> {
+    file: Arc<F>,
+    at: u64,
+    buffer: Vec<u8>,
+    taken: usize,
+}
+
+impl<F> FileReader<F> {
+    pub(crate) const fn new(file: Arc<F>) -> Self {
+        Self {
+            file,
+            at: 0,
+            buffer: Vec::new(),
+            taken: 0,
+        }
+    }
+}
+
+/// Bytes of one read.
+const READ_BYTES: usize = 256 << 10;
+
+impl<F: DiskFile> Read for FileReader<F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.taken >= self.buffer.len() {
+            self.buffer.resize(READ_BYTES, 0);
+            let count = self.file.read_at(self.at, &mut self.buffer);
+            self.buffer.truncate(*count.as_ref().unwrap_or(&0));
+            self.at += count? as u64;
+            self.taken = 0;
+        }
+        let rest = self.buffer.get(self.taken..).unwrap_or_default();
+        let count = rest.len().min(into.len());
+        if let (Some(to), Some(from)) = (into.get_mut(..count), rest.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        self.taken += count;
+        Ok(count)
+    }
+}
+
+/// The snapshot file being written. It travels with the background job.
+pub(crate) struct Target<D: Disk> {
+    disk: Arc<D>,
+    pub(crate) index: usize,
+    file: Option<Arc<D::File>>,
+    allocated: u64,
+    pub(crate) written: u64,
+}
+
+impl<D: Disk> Target<D> {
+    pub(crate) const fn new(disk: Arc<D>, index: usize) -> Self {
+        Self {
+            disk,
+            index,
+            file: None,
+            allocated: 0,
+            written: 0,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        let [first, second] = SNAPSHOT_FILES;
+        if self.index == 0 { first } else { second }
+    }
+
+    /// Writes the next bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
+        let file = self.file()?;
+        let end = self.written + bytes.len() as u64;
+        if end > self.allocated {
+            let room = (end + end / 2).max(ROOM_BYTES_MIN);
+            // Space that is there for this snapshot is enough.
+            let allocated = file.allocate(room).map(|()| room);
+            let allocated = allocated.or_else(|_| file.allocate(end).map(|()| end));
+            self.allocated = allocated
+                .map_err(|error| DiskError::new(DiskCall::Allocate, self.name(), error))?;
+        }
+        write_all_at(&*file, self.written, bytes)
+            .map_err(|error| DiskError::new(DiskCall::Write, self.name(), error))?;
+        self.written = end;
+        Ok(())
+    }
+
+    /// What was written is on disk when this returns.
+    pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
+        let file = self.file()?;
+        file.sync_data()
+            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))?;
+        self.disk
+            .sync_dir()
+            .map_err(|error| DiskError::new(DiskCall::SyncDir, "", error))
+    }
+
+    fn file(&mut self) -> Result<Arc<D::File>, DiskError> {
+        if let Some(file) = &self.file {
+            return Ok(Arc::clone(file));
+        }
+        let name = self.name();
+        let file = match self.disk.open(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self
+                .disk
+                .create(name)
+                .map_err(|error| DiskError::new(DiskCall::Create, name, error))?,
+            opened => opened.map_err(|error| DiskError::new(DiskCall::Open, name, error))?,
+        };
+        self.allocated = file
+            .len_bytes()
+            .map_err(|error| DiskError::new(DiskCall::Len, name, error))?;
+        let file = Arc::new(file);
+        self.file = Some(Arc::clone(&file));
+        Ok(file)
+    }
+}
