@@ -39,6 +39,7 @@ mod queues;
 mod record;
 mod release;
 mod replay;
+mod replay_state;
 mod request;
 mod schedule;
 mod segments;

@@ -3,9 +3,14 @@
 //! Every record starts with the same 26 bytes; the rest depends on its kind. All integers are
 //! big-endian. Writers append to a reused buffer; readers borrow and never panic.
 
+mod image;
 mod reader;
 
 use crate::{Lsn, MessageId, Millis, QueueId};
+pub(crate) use image::{
+    Image, ImageContent, KeyImage, PageImage, PagedLane, begin_counted, encode_page_loaded,
+    encode_pages, finish_counted,
+};
 pub(crate) use reader::{Header, Reader};
 
 /// The version of every record layout; a newer one is refused.
@@ -39,8 +44,14 @@ pub(crate) enum Kind {
     Shard = 11,
     /// Leased messages went back to their place; the delivery counts, no failure does.
     Requeued = 12,
+    /// Messages with their whole state: in snapshots and backups.
+    Image = 13,
+    /// Pages of one lane: in snapshots.
+    Pages = 14,
     /// The messages of a page are in memory from here on.
     PageLoaded = 15,
+    /// Deduplication keys: in snapshots and backups.
+    Remembered = 16,
 }
 
 impl Kind {
@@ -58,7 +69,10 @@ impl Kind {
             10 => Self::Config,
             11 => Self::Shard,
             12 => Self::Requeued,
+            13 => Self::Image,
+            14 => Self::Pages,
             15 => Self::PageLoaded,
+            16 => Self::Remembered,
             _ => return None,
         })
     }

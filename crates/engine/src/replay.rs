@@ -59,7 +59,7 @@ impl Recovery {
         }
     }
 
-    fn queue(&mut self, index: QueueIndex) -> &mut QueueRecovery {
+    pub(crate) fn queue(&mut self, index: QueueIndex) -> &mut QueueRecovery {
         let hasher = &self.hasher;
         self.queues.entry(index).or_insert_with(|| QueueRecovery {
             by_position: HashMap::with_hasher(hasher.clone()),
@@ -112,6 +112,9 @@ impl Engine {
                 Ok(())
             }
             Kind::Shard => self.apply_shard(at, &mut reader),
+            Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),
+            Kind::Remembered => self.apply_remembered(rec, header.queue, &mut reader),
+            Kind::Pages => Err(reader.problem("this build keeps no pages")),
             // Without a snapshot's pages there is none to load: its messages are in memory.
             Kind::PageLoaded => reader.u64().map(|_| ()),
         }
@@ -176,7 +179,7 @@ impl Engine {
     }
 
     /// The queue of an id, unnamed when its record comes later.
-    fn queue_or_placeholder(&mut self, rec: &mut Recovery, id: QueueId) -> QueueIndex {
+    pub(crate) fn queue_or_placeholder(&mut self, rec: &mut Recovery, id: QueueId) -> QueueIndex {
         if let Some(index) = self.queues.index_of(id) {
             return index;
         }

@@ -28,6 +28,8 @@ impl Engine {
             return Err(ReplayError { problem });
         }
         self.ids.start_after(self.newest_time);
+        // The keys of a snapshot come in no order.
+        recovery.left.sort_by_key(|(time, _, _)| *time);
         for (time, queue, message) in recovery.left.drain(..) {
             if let Some(index) = self.queues.index_of(queue) {
                 let owner = self.dedup_owner(index);

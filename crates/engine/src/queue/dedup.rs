@@ -4,39 +4,84 @@
 use std::collections::VecDeque;
 
 use ahash::RandomState;
-use hashbrown::HashMap;
+use hashbrown::HashTable;
 
+use crate::record::KeyImage;
 use crate::{Lsn, MessageId, Millis};
 
 /// What is remembered of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 struct Remembered {
+    key: u128,
     id: MessageId,
     /// Where the message was stored: that part of the log must stay while the key does.
     at: Lsn,
+    state: State,
 }
 
-/// All keys of a queue and its dead-letter queue.
+/// Where the message of a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The slot holds no key.
+    Free,
+    /// In the queue or its dead-letter queue.
+    Here,
+    /// It left; the key's window began.
+    Left(Millis),
+}
+
+/// All keys of a queue and its dead-letter queue: a slab, so that they can be walked in slices,
+/// with an index by key and one by message.
 #[derive(Debug)]
 pub(crate) struct Dedup {
-    by_key: HashMap<u128, Remembered, RandomState>,
-    key_of: HashMap<MessageId, u128, RandomState>,
-    /// Keys whose message left, in the order they left.
-    left: VecDeque<(Millis, u128, MessageId)>,
+    keys: Vec<Remembered>,
+    free: Vec<u32>,
+    by_key: HashTable<u32>,
+    /// Only keys whose message is here.
+    by_id: HashTable<u32>,
+    /// Keys whose message left, in the order they left. Those whose key was taken over by another
+    /// message since are skipped.
+    left: VecDeque<(Millis, u32)>,
+    hasher: RandomState,
 }
 
 impl Dedup {
     pub(crate) fn new(hasher: &RandomState) -> Self {
         Self {
-            by_key: HashMap::with_hasher(hasher.clone()),
-            key_of: HashMap::with_hasher(hasher.clone()),
+            keys: Vec::new(),
+            free: Vec::new(),
+            by_key: HashTable::new(),
+            by_id: HashTable::new(),
             left: VecDeque::new(),
+            hasher: hasher.clone(),
         }
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "slots come from insert and stay valid until removed"
+    )]
+    fn at(&self, slot: u32) -> &Remembered {
+        &self.keys[slot as usize]
+    }
+
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "slots come from insert and stay valid until removed"
+    )]
+    fn at_mut(&mut self, slot: u32) -> &mut Remembered {
+        &mut self.keys[slot as usize]
+    }
+
+    fn slot_of(&self, key: u128) -> Option<u32> {
+        let hash = self.hasher.hash_one(key);
+        let found = self.by_key.find(hash, |slot| self.at(*slot).key == key);
+        found.copied()
     }
 
     /// The message a key is remembered from.
     pub(crate) fn find(&self, key: u128) -> Option<MessageId> {
-        self.by_key.get(&key).map(|remembered| remembered.id)
+        self.slot_of(key).map(|slot| self.at(slot).id)
     }
 
     /// Keys remembered now.
@@ -47,61 +92,161 @@ impl Dedup {
     /// Remembers the key of a message stored at `at`. Returns where the message was stored from
     /// which the key was remembered so far (only in replay, which knows no clock).
     pub(crate) fn insert(&mut self, key: u128, id: MessageId, at: Lsn) -> Option<Lsn> {
-        self.key_of.insert(id, key);
-        self.by_key
-            .insert(key, Remembered { id, at })
-            .map(|before| before.at)
+        let fresh = Remembered {
+            key,
+            id,
+            at,
+            state: State::Here,
+        };
+        let Some(slot) = self.slot_of(key) else {
+            let slot = self.put(fresh);
+            let (keys, hasher) = (&self.keys, &self.hasher);
+            let hash = |slot: &u32| {
+                keys.get(*slot as usize)
+                    .map_or(0, |it| hasher.hash_one(it.key))
+            };
+            self.by_key.insert_unique(hasher.hash_one(key), slot, hash);
+            self.index_id(slot, id);
+            return None;
+        };
+        let before = *self.at(slot);
+        *self.at_mut(slot) = fresh;
+        if before.id != id || before.state != State::Here {
+            if before.state == State::Here {
+                self.forget_id(slot, before.id);
+            }
+            self.index_id(slot, id);
+        }
+        Some(before.at)
+    }
+
+    fn put(&mut self, fresh: Remembered) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            *self.at_mut(slot) = fresh;
+            return slot;
+        }
+        let slot = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        assert!(slot < u32::MAX, "a queue remembers at most 2^32 - 2 keys");
+        self.keys.push(fresh);
+        slot
+    }
+
+    fn index_id(&mut self, slot: u32, id: MessageId) {
+        let (keys, hasher) = (&self.keys, &self.hasher);
+        let hash = |slot: &u32| {
+            keys.get(*slot as usize)
+                .map_or(0, |it| hasher.hash_one(it.id))
+        };
+        self.by_id.insert_unique(hasher.hash_one(id), slot, hash);
+    }
+
+    fn forget_id(&mut self, slot: u32, id: MessageId) {
+        let hash = self.hasher.hash_one(id);
+        if let Ok(found) = self.by_id.find_entry(hash, |other| *other == slot) {
+            found.remove();
+        }
     }
 
     /// The message left the queue and its dead-letter queue.
     pub(crate) fn on_left(&mut self, id: MessageId, now: Millis) {
-        if let Some(key) = self.key_of.remove(&id) {
-            self.left.push_back((now, key, id));
+        let hash = self.hasher.hash_one(id);
+        let found = self.by_id.find(hash, |slot| self.at(*slot).id == id);
+        if let Some(slot) = found.copied() {
+            self.forget_id(slot, id);
+            self.at_mut(slot).state = State::Left(now);
+            self.left.push_back((now, slot));
         }
     }
 
     /// When the next key is forgotten.
     pub(crate) fn next_end(&self, window_ms: u64) -> Option<Millis> {
-        self.left.front().map(|(at, _, _)| at.after_ms(window_ms))
+        self.left.front().map(|(at, _)| at.after_ms(window_ms))
     }
 
     /// Forgets the next key whose window has passed; returns where its message was stored.
     pub(crate) fn pop_ended(&mut self, window_ms: u64, now: Millis) -> Option<Lsn> {
         loop {
             self.next_end(window_ms).filter(|end| *end <= now)?;
-            let (_, key, id) = self.left.pop_front()?;
-            if self.find(key) == Some(id) {
-                let remembered = self.by_key.remove(&key)?;
-                self.give_back();
-                return Some(remembered.at);
+            let (left, slot) = self.left.pop_front()?;
+            let it = self.keys.get_mut(slot as usize)?;
+            if it.state != State::Left(left) {
+                continue;
             }
+            it.state = State::Free;
+            let (key, at) = (it.key, it.at);
+            let hash = self.hasher.hash_one(key);
+            if let Ok(found) = self.by_key.find_entry(hash, |other| *other == slot) {
+                found.remove();
+            }
+            self.free.push(slot);
+            self.give_back();
+            return Some(at);
         }
     }
 
+    /// A queue that remembers nothing keeps little memory for what it remembered.
     fn give_back(&mut self) {
         const KEPT: usize = 64;
-        if self.by_key.is_empty() {
-            self.by_key.shrink_to(KEPT);
-            self.key_of.shrink_to(KEPT);
-            self.left.shrink_to(KEPT);
+        if self.by_key.is_empty() && self.keys.len() > KEPT {
+            self.keys = Vec::new();
+            self.free = Vec::new();
+            self.left = VecDeque::new();
+            self.by_key = HashTable::new();
+            self.by_id = HashTable::new();
         }
     }
 
     /// Where the messages of all remembered keys were stored, in no order.
     pub(crate) fn places(&self) -> impl Iterator<Item = Lsn> {
-        self.by_key.values().map(|remembered| remembered.at)
+        let live = self.keys.iter().filter(|it| it.state != State::Free);
+        live.map(|it| it.at)
     }
 
-    /// Panics when the two directions disagree.
+    /// Slots to look at when walking all keys.
+    pub(crate) fn slots(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The keys in at most `budget` slots from `from` on.
+    pub(crate) fn images(&self, from: usize, budget: usize) -> impl Iterator<Item = KeyImage> {
+        let live = |it: &Remembered| {
+            let left = match it.state {
+                State::Free => return None,
+                State::Here => None,
+                State::Left(at) => Some(at),
+            };
+            Some(KeyImage {
+                key: it.key,
+                id: it.id,
+                left,
+            })
+        };
+        let slots = self.keys.iter().skip(from).take(budget);
+        slots.filter_map(live)
+    }
+
+    /// Bytes of memory it holds, about.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.capacity() * size_of::<Remembered>()
+            + self.free.capacity() * size_of::<u32>()
+            + (self.by_key.capacity() + self.by_id.capacity()) * (size_of::<u32>() + 1)
+            + self.left.capacity() * size_of::<(Millis, u32)>()
+    }
+
+    /// Panics when slab and indexes disagree.
     pub(crate) fn assert_invariants(&self) {
-        let there = self
-            .key_of
-            .iter()
-            .all(|(id, key)| self.find(*key) == Some(*id));
-        assert!(there, "a message's key is not remembered");
-        assert!(
-            self.by_key.len() <= self.key_of.len() + self.left.len(),
-            "keys nobody will forget"
-        );
+        let (mut live, mut here) = (0, 0);
+        for it in self.keys.iter().filter(|it| it.state != State::Free) {
+            assert_eq!(self.find(it.key), Some(it.id), "a key is not found");
+            live += 1;
+            if it.state == State::Here {
+                here += 1;
+                let hash = self.hasher.hash_one(it.id);
+                let found = self.by_id.find(hash, |slot| self.at(*slot).id == it.id);
+                assert!(found.is_some(), "a message's key is not found");
+            }
+        }
+        assert_eq!((live, here), (self.by_key.len(), self.by_id.len()), "keys");
+        assert!(live - here <= self.left.len(), "keys nobody will forget");
     }
 }

@@ -196,6 +196,11 @@ impl Lanes {
         self.lanes.iter().filter(|lane| lane.held > 0)
     }
 
+    /// In replay: what a lane's key weighs.
+    pub(crate) fn set_weight(&mut self, lane: u32, weight: u32) {
+        self.at_mut(lane).weight = weight.max(1);
+    }
+
     /// The lane of `key`, with one more message that belongs to it.
     pub(crate) fn hold(&mut self, key: &str, priority: u8, (weight, weighs): (u32, Weighs)) -> u32 {
         let hash = self.hasher.hash_one((key, priority));

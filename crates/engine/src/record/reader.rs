@@ -44,6 +44,16 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Bytes read so far.
+    pub(super) const fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// The next `len` bytes.
+    pub(super) fn bytes(&mut self, len: u32) -> Result<&'a [u8], ReplayError> {
+        self.take(len as usize)
+    }
+
     fn take(&mut self, len: usize) -> Result<&'a [u8], ReplayError> {
         let end = self.at.checked_add(len);
         let bytes = end.and_then(|end| self.record.get(self.at..end));
@@ -62,6 +72,10 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn u8(&mut self) -> Result<u8, ReplayError> {
         Ok(u8::from_be_bytes(self.array()?))
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, ReplayError> {
+        Ok(u16::from_be_bytes(self.array()?))
     }
 
     pub(crate) fn u32(&mut self) -> Result<u32, ReplayError> {
@@ -98,7 +112,7 @@ impl<'a> Reader<'a> {
         self.text(bytes)
     }
 
-    fn varint(&mut self) -> Result<u64, ReplayError> {
+    pub(super) fn varint(&mut self) -> Result<u64, ReplayError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::SegmentUse;
 
 fn positions_of(list: &[u64]) -> (Vec<u64>, usize) {
     let mut out = Vec::new();
@@ -82,7 +83,7 @@ fn every_kind_has_its_byte() {
             assert_eq!(kind as u8, byte);
         }
     }
-    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 13);
+    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 16);
 }
 
 #[test]
@@ -109,4 +110,134 @@ fn lying_position_runs_are_errors() {
         Reader::new(&out).positions().is_err(),
         "more than a record holds"
     );
+}
+
+fn image(n: u64) -> Image<'static> {
+    let plain = n == 0;
+    Image {
+        position: 7 + n,
+        id: MessageId(u128::from(n) << 80),
+        content: ImageContent::At {
+            at: Lsn(1 << 63 | n),
+            len: 9,
+        },
+        key: if plain { "" } else { "tenant" },
+        priority: if plain { 0 } else { 3 },
+        weight: if plain { 1 } else { 2 },
+        key_weight: if plain { 1 } else { 5 },
+        deliveries: if plain { 0 } else { u32::MAX },
+        failures: if plain { 0 } else { 300 },
+        redrives: if plain { 0 } else { 2 },
+        due: (!plain).then_some(Millis(50)),
+        lease: (!plain).then_some(Millis(u64::MAX)),
+        group: (!plain).then_some(u128::MAX - 1),
+        dedup: !plain,
+    }
+}
+
+#[test]
+fn images_come_back_whole_and_cut_ones_are_errors() {
+    let mut out = Vec::new();
+    begin_counted(&mut out, Kind::Image, QueueId(3), Millis(9));
+    image(0).encode(&mut out);
+    image(1).encode(&mut out);
+    let start = out.len();
+    let here = Image {
+        content: ImageContent::Here {
+            offset: 0,
+            bytes: b"content",
+        },
+        ..image(0)
+    };
+    here.encode(&mut out);
+    finish_counted(&mut out, 3);
+    let offset = out.len() - 7;
+    assert!(start < offset);
+    let read = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes);
+        let header = reader.header()?;
+        let count = reader.u32()?;
+        let (first, second, third) = (reader.image()?, reader.image()?, reader.image()?);
+        let first = (first == image(0), second == image(1));
+        let ImageContent::Here { offset, bytes } = third.content else {
+            return Err(reader.problem("not here"));
+        };
+        Ok::<_, crate::ReplayError>((header.kind, count, first, offset, bytes == b"content"))
+    };
+    assert_eq!(read(&out), Ok((Kind::Image, 3, (true, true), offset, true)));
+    for cut in 0..out.len() {
+        assert!(read(&out[..cut]).is_err(), "cut at {cut}");
+    }
+    // A field that this build does not know.
+    out[30] |= 2;
+    assert!(read(&out).is_err());
+}
+
+#[test]
+fn pages_and_keys_come_back_whole_and_cut_ones_are_errors() {
+    let needed = |messages| SegmentUse {
+        messages,
+        bytes: messages * 100,
+    };
+    let page = |id| PageImage {
+        id,
+        slot: 3,
+        count: 12,
+        first: 40,
+        last: 90,
+        bytes: 1_200,
+        segments: vec![(4, needed(2)), (1 << 37, needed(10))],
+    };
+    let lane = PagedLane {
+        key: "tenant",
+        priority: 2,
+        weight: 4,
+    };
+    let mut out = Vec::new();
+    encode_pages(&mut out, (QueueId(3), Millis(9)), lane, &[page(8), page(9)]);
+    let read = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes);
+        let header = reader.header()?;
+        let (lane, count) = reader.paged_lane()?;
+        let lane = (lane.key.to_owned(), lane.priority, lane.weight);
+        Ok::<_, crate::ReplayError>((header, lane, count, reader.page()?, reader.page()?))
+    };
+    let (header, read_lane, count, first, second) = read(&out).unwrap();
+    assert_eq!((header.kind, header.queue), (Kind::Pages, QueueId(3)));
+    assert_eq!((read_lane, count), (("tenant".to_owned(), 2, 4), 2));
+    assert_eq!((first, second), (page(8), page(9)));
+    for cut in 0..out.len() {
+        assert!(read(&out[..cut]).is_err(), "cut at {cut}");
+    }
+    let lying = PageImage {
+        count: 11,
+        ..page(8)
+    };
+    encode_pages(&mut out, (QueueId(3), Millis(9)), lane, &[lying, page(9)]);
+    assert!(read(&out).is_err(), "its segments hold more than it");
+
+    encode_page_loaded(&mut out, QueueId(3), Millis(9), 8);
+    let mut reader = Reader::new(&out);
+    assert_eq!(reader.header().unwrap().kind, Kind::PageLoaded);
+    assert_eq!(reader.u64().unwrap(), 8);
+
+    let keys = [None, Some(Millis(5))].map(|left| KeyImage {
+        key: 1 << 100,
+        id: MessageId(6),
+        left,
+    });
+    begin_counted(&mut out, Kind::Remembered, QueueId(3), Millis(9));
+    keys.iter().for_each(|key| key.encode(&mut out));
+    finish_counted(&mut out, 2);
+    let read = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes);
+        let header = reader.header()?;
+        let count = reader.u32()?;
+        let read = [reader.key_image()?, reader.key_image()?];
+        Ok::<_, crate::ReplayError>((header.kind, count, read))
+    };
+    assert_eq!(read(&out), Ok((Kind::Remembered, 2, keys)));
+    for cut in 0..out.len() {
+        assert!(read(&out[..cut]).is_err(), "cut at {cut}");
+    }
 }
