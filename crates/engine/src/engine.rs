@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ahash::RandomState;
 
+use crate::capture::Capture;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
 use crate::message_ids::MessageIds;
 use crate::paging::Paging;
 use crate::queue::Queue;
+use crate::queue::capture::Generation;
 use crate::queues::{QueueIndex, Queues};
 use crate::schedule::PassScratch;
 use crate::segments::SegmentRefs;
@@ -43,6 +45,10 @@ pub struct Engine {
     pub(crate) jobs: VecDeque<Job>,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
+    /// What messages are captured is known by.
+    pub(crate) generation: Generation,
+    /// The capture under way.
+    pub(crate) capture: Option<Capture>,
     pub(crate) storage_full: bool,
     pub(crate) newest_time: Millis,
     /// What recovery still has to put together.
@@ -96,6 +102,8 @@ impl Engine {
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
             graveyard: Vec::new(),
+            generation: Generation::default(),
+            capture: None,
             storage_full: false,
             newest_time: Millis(0),
             recovery: Some(crate::replay::Recovery::new(&hasher)),

@@ -12,6 +12,7 @@
 //! ```
 
 mod admin;
+mod capture;
 mod config;
 mod consumers;
 mod content;

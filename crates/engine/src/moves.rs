@@ -184,6 +184,7 @@ impl Engine {
         let dead_letters = self.dead_letters_of(index).is_some();
         let queue = self.queues.at_mut(index);
         let policy = queue.config.retry;
+        queue.preserve(slot);
         let entry = queue.entries.at_mut(slot);
         debug_assert!(
             entry.place == Place::Leased,

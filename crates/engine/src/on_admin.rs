@@ -125,14 +125,14 @@ impl Engine {
     }
 
     fn new_queue(&self, identity: Identity, record: &QueueRecord) -> Queue {
-        Queue::new(identity, record.config.clone(), &self.hasher, &self.config)
+        let generation = self.generation.clone();
+        let config = record.config.clone();
+        Queue::new(identity, config, &self.hasher, &self.config, generation)
     }
 
-    /// Writes a queue's record: at creation, after a change, and when its old one is to be freed.
-    pub(crate) fn write_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
-        let Some(dead_letters) = self.dead_letters_of(index) else {
-            return;
-        };
+    /// A queue's record; a dead-letter queue is in that of its source.
+    pub(crate) fn queue_record(&self, index: QueueIndex, now: Millis) -> Option<Vec<u8>> {
+        let dead_letters = self.dead_letters_of(index)?;
         let queue = self.queues.at(index);
         let record = QueueRecord {
             id: queue.identity.id,
@@ -142,8 +142,20 @@ impl Engine {
             dead_letters_next_position: self.queues.at(dead_letters).next_position,
             config: queue.config.clone(),
         };
-        record.encode(&mut self.record, cx.now);
-        let at = cx.journal.append(&self.record);
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes, now);
+        Some(bytes)
+    }
+
+    /// Writes a queue's record: at creation, after a change, and when its old one is to be freed.
+    pub(crate) fn write_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let Some(record) = self.queue_record(index, cx.now) else {
+            return;
+        };
+        let Some(dead_letters) = self.dead_letters_of(index) else {
+            return;
+        };
+        let at = cx.journal.append(&record);
         let end = cx.journal.end();
         self.queues.last_lsn = end;
         for index in [index, dead_letters] {

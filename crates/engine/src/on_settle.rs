@@ -112,6 +112,7 @@ impl Engine {
         let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
         match item.settlement {
             Settlement::Ack => {
+                queue.preserve(lease.slot);
                 // Out of the leases at once: the same id later in the batch is not leased.
                 queue.leases.remove(item.id);
                 scratch.acked.push(lease.slot);
@@ -131,6 +132,7 @@ impl Engine {
                 }
             }
             Settlement::Reject => {
+                queue.preserve(lease.slot);
                 let entry = queue.entries.at_mut(lease.slot);
                 entry.failures = entry.failures.saturating_add(1);
                 self.set_dead(index, lease, item.id, scratch);
@@ -159,6 +161,7 @@ impl Engine {
                     ..lease
                 };
                 if lease.expires_at != NEVER {
+                    queue.preserve(lease.slot);
                     queue.leases.insert(item.id, renewed);
                     scratch.extended.push(position, expires_at);
                 }

@@ -189,6 +189,7 @@ impl Engine {
             let Some(lease) = queue.leases.find(item.id) else {
                 continue;
             };
+            queue.preserve(lease.slot);
             let entry = queue.entries.at_mut(lease.slot);
             // This lease may have ended while the delivery waited, and another have begun.
             let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));

@@ -59,9 +59,14 @@ impl Queues {
             .expect("no queue at this index")
     }
 
-    /// The queue at an index that may be of a deleted one.
+    /// The queue at an index, if it is there.
     pub(crate) fn get_mut(&mut self, index: QueueIndex) -> Option<&mut Queue> {
         self.slots.get_mut(index as usize)?.as_deref_mut()
+    }
+
+    /// All indices are below.
+    pub(crate) fn end(&self) -> QueueIndex {
+        u32::try_from(self.slots.len()).unwrap_or(QueueIndex::MAX)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<QueueIndex> {

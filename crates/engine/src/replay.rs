@@ -193,7 +193,8 @@ impl Engine {
             },
         };
         let config = QueueSpec::default().resolve(&self.config.defaults);
-        let queue = Queue::new(identity, config, &self.hasher, &self.config);
+        let generation = self.generation.clone();
+        let queue = Queue::new(identity, config, &self.hasher, &self.config, generation);
         let index = self.queues.insert(queue);
         rec.queue(index);
         index

@@ -68,6 +68,8 @@ impl Flags {
     pub(crate) const DEDUP: Self = Self(1);
     /// Its content lives in memory only.
     pub(crate) const TRANSIENT: Self = Self(2);
+    /// See [`super::capture`].
+    pub(crate) const GENERATION: Self = Self(4);
 
     pub(crate) const fn bits(self) -> u8 {
         self.0
@@ -83,6 +85,10 @@ impl Flags {
 
     pub(crate) const fn with(self, flag: Self) -> Self {
         Self(self.0 | flag.0)
+    }
+
+    pub(crate) const fn without(self, flag: Self) -> Self {
+        Self(self.0 & !flag.0)
     }
 }
 

@@ -7,6 +7,7 @@
 //! Every message is in exactly one place ([`Place`]). A message that becomes pending is *admitted*:
 //! its group, its not-before time and its lane decide which place that is.
 
+pub(crate) mod capture;
 pub(crate) mod dedup;
 pub(crate) mod entries;
 pub(crate) mod groups;
@@ -29,6 +30,7 @@ use hashbrown::HashMap;
 use crate::{
     EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueCounts, QueueId,
 };
+use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
 use groups::Groups;
@@ -129,6 +131,10 @@ pub(crate) struct Queue {
     lane_hot: u32,
     /// The time the engine's timer is set to.
     pub(crate) armed: Option<Millis>,
+    /// The engine's.
+    generation: Generation,
+    /// What a capture has taken so far.
+    images: Images,
     /// Content bytes of all messages.
     bytes: u64,
     /// Once deleted: slots that were already given back.
@@ -141,6 +147,7 @@ impl Queue {
         config: QueueConfig,
         hasher: &RandomState,
         engine: &EngineConfig,
+        generation: Generation,
     ) -> Self {
         let mut queue = Self {
             identity,
@@ -167,6 +174,8 @@ impl Queue {
             memory_counted: 0,
             lane_hot: engine.lane_hot.max(1),
             armed: None,
+            generation,
+            images: Images::default(),
             bytes: 0,
             dismantled: 0,
         };
@@ -198,7 +207,7 @@ impl Queue {
             failures: 0,
             redrives: new.redrives,
             place: Place::New,
-            flags: new.flags,
+            flags: self.generation.mark(new.flags),
         });
         self.bytes += u64::from(new.len);
         slot
@@ -277,6 +286,7 @@ impl Queue {
 
     /// Leader: a leased message becomes pending again, at its old position.
     pub(crate) fn give_back(&mut self, slot: Slot, due: Option<Millis>) {
+        self.preserve(slot);
         let entry = self.entries.at(slot);
         self.leases.remove(entry.id);
         self.lanes.add_pending(entry.lane);
@@ -289,6 +299,7 @@ impl Queue {
         let Taken::Message(slot) = taken else {
             return taken;
         };
+        self.preserve(slot);
         let entry = self.entries.at_mut(slot);
         entry.place = Place::Leased;
         entry.deliveries = entry.deliveries.saturating_add(1);
@@ -317,6 +328,7 @@ impl Queue {
                 break;
             }
             self.delayed.pop_first();
+            self.preserve_delayed(slot, due);
             self.settle_place(slot, None);
             released += 1;
         }
@@ -326,6 +338,7 @@ impl Queue {
     /// A message leaves for good; it is already out of lane and waiting list. A waiting message of
     /// its group may move up.
     pub(crate) fn remove(&mut self, slot: Slot, keep_key: KeepKey) -> Removed {
+        self.preserve(slot);
         let place = self.entries.at(slot).place;
         let (lane, group) = (self.entries.at(slot).lane, self.entries.at(slot).group);
         let group_key = if group == NIL {

@@ -50,7 +50,7 @@ impl Queue {
             failures: it.failures,
             redrives: it.redrives,
             place,
-            flags: Flags::from_bits(it.flags),
+            flags: self.generation.mark(Flags::from_bits(it.flags)),
         });
         entries.map(|entry| self.entries.insert(entry)).collect()
     }

@@ -11,6 +11,7 @@ impl Queue {
         let below = |(_, slot): &&(Millis, Slot)| entries.at(*slot).position < limit;
         let found = *self.delayed.iter().find(below)?;
         self.delayed.remove(&found);
+        self.preserve_delayed(found.1, found.0);
         Some(found.1)
     }
 
@@ -32,6 +33,7 @@ impl Queue {
         }
         let found = found?;
         self.delayed.remove(&found);
+        self.preserve_delayed(found.1, found.0);
         Some(found.1)
     }
 }

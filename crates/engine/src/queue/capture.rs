@@ -1,0 +1,175 @@
+//! What a capture takes of a queue: its messages as they were when the capture began.
+//!
+//! Every entry carries one bit, the generation in which it was last captured or came in. A capture
+//! begins by turning the engine's generation over: from then on each entry with the other bit is
+//! still to be captured. Whoever changes such an entry calls [`Queue::preserve`] first; the walk
+//! takes the others. New messages carry the new bit: their own records follow in the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Queue;
+use super::entries::{Entry, Flags, NIL, Place, Slot};
+use crate::record::{Image, ImageContent, Kind, begin_counted, finish_counted};
+use crate::{DeliveryDurability, Millis};
+
+/// The engine's present generation, seen by all its queues.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Generation(Arc<AtomicBool>);
+
+impl Generation {
+    /// Turns it over: nothing is captured any more.
+    pub(crate) fn turn(&self) {
+        self.0.fetch_xor(true, Ordering::Relaxed);
+    }
+
+    fn is_odd(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flags of a message that is captured, or needs not to be.
+    pub(crate) fn mark(&self, flags: Flags) -> Flags {
+        if self.is_odd() {
+            flags.with(Flags::GENERATION)
+        } else {
+            flags.without(Flags::GENERATION)
+        }
+    }
+
+    /// Whether flags carry its mark.
+    pub(crate) fn is_marked(&self, flags: Flags) -> bool {
+        flags.has(Flags::GENERATION) == self.is_odd()
+    }
+}
+
+/// An `Image` record is closed when it has grown to this.
+const RECORD_BYTES: usize = 256 << 10;
+
+/// Images that were taken and not yet handed on.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    /// The record under construction; empty when there is none.
+    open: Vec<u8>,
+    count: u32,
+    full: Vec<Vec<u8>>,
+}
+
+impl Images {
+    fn close(&mut self) {
+        finish_counted(&mut self.open, self.count);
+        self.full.push(core::mem::take(&mut self.open));
+        self.count = 0;
+    }
+}
+
+impl Queue {
+    /// Call before an entry changes: takes its image when a capture still needs it.
+    #[inline]
+    pub(crate) fn preserve(&mut self, slot: Slot) {
+        if !self.generation.is_marked(self.entries.at(slot).flags) {
+            self.capture(slot, None);
+        }
+    }
+
+    /// Like [`Self::preserve`], of a message that is delayed until then.
+    pub(super) fn preserve_delayed(&mut self, slot: Slot, due: Millis) {
+        if !self.generation.is_marked(self.entries.at(slot).flags) {
+            self.capture(slot, Some(due));
+        }
+    }
+
+    #[cold]
+    fn capture(&mut self, slot: Slot, due: Option<Millis>) {
+        let entry = *self.entries.at(slot);
+        self.entries.at_mut(slot).flags = self.generation.mark(entry.flags);
+        if entry.flags.has(Flags::TRANSIENT) {
+            return;
+        }
+        if self.images.open.is_empty() {
+            let id = self.identity.id;
+            // The time of the capture stands in the record of the shard.
+            begin_counted(&mut self.images.open, Kind::Image, id, Millis(0));
+        }
+        let mut open = core::mem::take(&mut self.images.open);
+        self.image(slot, &entry, due).encode(&mut open);
+        self.images.open = open;
+        self.images.count += 1;
+        if self.images.open.len() >= RECORD_BYTES {
+            self.images.close();
+        }
+    }
+
+    fn image(&self, slot: Slot, entry: &Entry, due: Option<Millis>) -> Image<'_> {
+        let lane = self.lanes.at(entry.lane);
+        let group = if entry.group == NIL {
+            self.group_of.get(&slot).copied()
+        } else {
+            Some(self.groups.key(entry.group))
+        };
+        // A fast queue's leases are in memory only, also those of the reclaim grace.
+        let committed = self.config.durability == DeliveryDurability::Committed;
+        let lease = if entry.place == Place::Leased && committed {
+            let lease = self.leases.find(entry.id);
+            lease.filter(|lease| !lease.reclaim && lease.slot == slot)
+        } else {
+            None
+        };
+        Image {
+            position: entry.position,
+            id: entry.id,
+            content: ImageContent::At {
+                at: entry.at,
+                len: entry.len,
+            },
+            key: &lane.key,
+            priority: self.lanes.priority(entry.lane),
+            weight: entry.weight,
+            key_weight: lane.weight,
+            deliveries: entry.deliveries,
+            failures: entry.failures,
+            redrives: entry.redrives,
+            due: due.or_else(|| self.behind_due.get(&slot).copied()),
+            lease: lease.map(|lease| lease.expires_at),
+            group,
+            dedup: entry.flags.has(Flags::DEDUP),
+        }
+    }
+
+    /// Takes messages in at most `budget` slots from `from` on; those that are delayed come later.
+    /// Returns where to go on, `None` at the end.
+    pub(crate) fn capture_slots(&mut self, from: Slot, budget: u32) -> Option<Slot> {
+        let end = from.saturating_add(budget).min(self.entries.slots());
+        for slot in from..end {
+            let place = self.entries.at(slot).place;
+            if place != Place::Free && place != Place::Delayed {
+                self.preserve(slot);
+            }
+        }
+        (end < self.entries.slots()).then_some(end)
+    }
+
+    /// Takes the next delayed messages after `cursor`. Returns whether there may be more.
+    pub(crate) fn capture_delayed(
+        &mut self,
+        cursor: &mut Option<(Millis, Slot)>,
+        budget: usize,
+    ) -> bool {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let from = cursor.map_or(Unbounded, Excluded);
+        let next = self.delayed.range((from, Unbounded)).take(budget);
+        let next: Vec<_> = next.copied().collect();
+        for (due, slot) in &next {
+            self.preserve_delayed(*slot, *due);
+        }
+        *cursor = next.last().copied().or(*cursor);
+        next.len() == budget
+    }
+
+    /// Hands on the images taken so far.
+    pub(crate) fn take_images(&mut self, out: &mut Vec<Vec<u8>>) {
+        if !self.images.open.is_empty() {
+            self.images.close();
+        }
+        out.append(&mut self.images.full);
+    }
+}
