@@ -61,7 +61,7 @@ impl<D: Disk> Restore<D> {
     /// `NotEmpty`, or `Open`.
     pub fn begin(disk: Arc<D>, config: tanda_wal::Config) -> Result<Self, RestoreError> {
         let mut records = 0_u64;
-        let log = Log::open(disk, config, &mut |_, _| {
+        let log = Log::open(disk, config, tanda_wal::Lsn(0), &mut |_, _| {
             records += 1;
             Ok(())
         })
