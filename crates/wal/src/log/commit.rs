@@ -94,7 +94,8 @@ impl<D: Disk> Log<D> {
     /// ones stay and will be replayed. If what was appended before this call is lost in a crash,
     /// so is this call.
     pub fn truncate_before(&mut self, at: Lsn) {
-        self.set_start(at);
+        let start = self.segments.start_for(at.0);
+        self.tail.claims.start = self.tail.claims.start.max(start);
         self.frees.below = self.tail.claims.start;
         self.frees.is_due = true;
     }

@@ -58,11 +58,18 @@ impl<D: Disk> Log<D> {
     /// moves when that is synced. Segments before it stay until [`Self::free_segment`]. If what was
     /// appended before this call is lost in a crash, so is this call.
     pub fn set_start(&mut self, at: Lsn) {
-        let start = self.segments.start_for(at.0);
+        // Not beyond `at`, even if nothing lies between it and the next segment: a start that is
+        // claimed beyond the caller's position means that the caller's is too old.
+        let window = self.geometry.base(self.geometry.index_of(at.0));
+        let start = self.segments.start_for(at.0).min(window);
         self.tail.claims.start = self.tail.claims.start.max(start);
     }
 
     /// The first position of the segment that recovery begins with, as far as the disk says so.
+    ///
+    /// Never beyond what [`Self::set_start`] and [`Self::open`] were given. If it is beyond the
+    /// position that the log was opened from, there was a newer one: records between them may be
+    /// gone.
     #[must_use]
     pub const fn claimed_start(&self) -> Lsn {
         Lsn(self.marks.start_claimed)

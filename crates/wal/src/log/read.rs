@@ -71,6 +71,9 @@ impl<D: Disk> Log<D> {
 
     fn find_cached(&mut self, at: Lsn, len: u32) -> Option<Found> {
         let (position, open) = self.tail.open();
+        if at.is_cold() {
+            return self.read_cache.find(at.0, len);
+        }
         if at.0 >= position {
             let from = usize::try_from(at.0 - position).ok()?;
             let bytes = open.get(from..from.checked_add(len as usize)?)?;

@@ -107,6 +107,12 @@ impl MemDisk {
         self.lock_state().faults.calls_total()
     }
 
+    /// How many bytes were read so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.lock_state().bytes_read
+    }
+
     /// Names of the files, sorted.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
@@ -232,7 +238,9 @@ impl DiskFile for MemFile {
         let mut state = self.disk.lock_state();
         let len = state.begin_sized(self.disk.life, DiskCall::Read, into.len())?;
         let into = into.get_mut(..len).unwrap_or_default();
-        Ok(state.inode(self.inode)?.read(offset, into))
+        let count = state.inode(self.inode)?.read(offset, into);
+        state.bytes_read += count as u64;
+        Ok(count)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {

@@ -19,6 +19,7 @@ pub(super) struct State {
     pub(super) faults: Faults,
     pub(super) capacity: Option<u64>,
     pub(super) is_lying: bool,
+    pub(super) bytes_read: u64,
     operations_left: Option<u64>,
     /// Handles of earlier lives no longer work.
     life: u64,
@@ -50,6 +51,7 @@ impl State {
             faults: Faults::default(),
             capacity: None,
             is_lying: false,
+            bytes_read: 0,
             operations_left: None,
             life: 0,
             is_locked: false,

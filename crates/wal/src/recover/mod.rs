@@ -132,7 +132,8 @@ struct OldLog<F> {
     passed_over: Vec<Live<F>>,
     /// Proven end of the log.
     proven_end: u64,
-    /// Base of the oldest segment that is replayed, if one has proven records.
+    /// Where the log starts: the base of the oldest segment that is replayed, if one has proven
+    /// records.
     start: Option<u64>,
 }
 
@@ -159,7 +160,8 @@ impl<F: DiskFile> OldLog<F> {
         } else {
             newest.previous_end
         };
-        if from.0 > proven_end {
+        // Nothing lies between the proven end and the first batch of a segment without a proven one.
+        if from.0 > scan.proven.max(proven_end) {
             return Err(OpenError::EndsEarly {
                 end: Lsn(proven_end),
                 needed: from,
@@ -179,6 +181,12 @@ impl<F: DiskFile> OldLog<F> {
             let end = scan.proven;
             start = start.or(Some(newest.base));
             segments.push(reader::replay_segment(&newest, end, config, &mut replay)?);
+        }
+        if from > Lsn(0) {
+            // Not beyond `from`: who comes with the same position again must not seem to be late.
+            let window = geometry.base(geometry.index_of(from.0));
+            let latest = window.max(scan.start);
+            start = Some(start.map_or(latest, |base| base.min(latest)));
         }
         Ok(Self {
             start,

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod basic;
 #[cfg(test)]
+mod cold;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod damage;
@@ -10,6 +12,12 @@ mod damage;
 mod faults;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod keep;
+#[cfg(test)]
+mod keep_crash;
+#[cfg(test)]
+mod keep_damage;
 #[cfg(test)]
 mod reclaim;
 #[cfg(test)]
