@@ -8,7 +8,7 @@ use crate::capture::Capture;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
 use crate::message_ids::MessageIds;
-use crate::paging::Paging;
+use crate::paging::{Paging, WRITES_MAX};
 use crate::queue::Queue;
 use crate::queue::capture::Generation;
 use crate::queues::{QueueIndex, Queues};
@@ -147,7 +147,7 @@ impl Engine {
             Request::Unsubscribe { sub } => self.on_unsubscribe(cx, sub),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
         }
-        self.make_pages(cx);
+        self.make_pages(cx, WRITES_MAX);
     }
 
     /// One bounded pass: due timers, slices of long work, then deliveries. True when more could
@@ -158,10 +158,11 @@ impl Engine {
         self.run_timers(cx);
         self.run_jobs(cx);
         self.deliver(cx);
-        self.make_pages(cx);
+        self.make_pages(cx, WRITES_MAX);
         let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
         timer_due
             || !self.runnable.is_empty()
+            || self.has_full_lanes()
             || !self.jobs.is_empty()
             || !self.graveyard.is_empty()
     }
@@ -278,6 +279,9 @@ impl Engine {
             self.segments.total() + self.pins.total(),
             "references to the log"
         );
+        let all = self.queues.iter().map(|(_, queue)| queue);
+        let counted = all.chain(&self.graveyard).map(|it| it.memory_counted);
+        assert_eq!(counted.sum::<usize>(), self.queue_bytes, "memory of queues");
         let left = (self.pass.positions.len(), self.pass.untimed.len());
         assert_eq!(left, (0, 0), "leases left over for the next turn to write");
     }

@@ -64,23 +64,25 @@ pub(crate) fn begin_page(out: &mut Vec<u8>, head: PageHead) {
 /// Appends one message to a page.
 pub(crate) fn put_paged(out: &mut Vec<u8>, it: &PagedMessage) {
     let mut bytes = [0; ENTRY];
-    let mut at = 0;
-    let mut put = |field: &[u8]| {
-        if let Some(to) = bytes.get_mut(at..at + field.len()) {
-            to.copy_from_slice(field);
-        }
-        at += field.len();
-    };
-    put(&it.position.to_be_bytes());
-    put(&it.id.to_bytes());
-    put(&it.at.0.to_be_bytes());
-    put(&it.len.to_be_bytes());
-    put(&it.weight.to_be_bytes());
-    put(&it.deliveries.to_be_bytes());
-    put(&it.failures.to_be_bytes());
-    put(&it.redrives.to_be_bytes());
-    put(&[it.flags]);
+    let mut rest = bytes.as_mut_slice();
+    put(&mut rest, it.position.to_be_bytes());
+    put(&mut rest, it.id.to_bytes());
+    put(&mut rest, it.at.0.to_be_bytes());
+    put(&mut rest, it.len.to_be_bytes());
+    put(&mut rest, it.weight.to_be_bytes());
+    put(&mut rest, it.deliveries.to_be_bytes());
+    put(&mut rest, it.failures.to_be_bytes());
+    put(&mut rest, it.redrives.to_be_bytes());
+    put(&mut rest, [it.flags]);
     out.extend_from_slice(&bytes);
+}
+
+/// Fills the next `N` bytes: an entry has as many as its fields together.
+fn put<const N: usize>(rest: &mut &mut [u8], field: [u8; N]) {
+    if let Some((to, after)) = core::mem::take(rest).split_first_chunk_mut() {
+        *to = field;
+        *rest = after;
+    }
 }
 
 /// The messages of a page that must be the one `head` describes; `None` when it is another, or

@@ -15,6 +15,9 @@ use crate::{PageSlot, QueueId};
 /// Pages that one step reads at most: each is one read of the disk.
 pub(crate) const READS_MAX: u32 = 16;
 
+/// Pages that one step makes at most.
+pub(crate) const WRITES_MAX: u32 = 32;
+
 /// A page that could not be read is tried again after this time.
 const RETRY_MS: u64 = 1_000;
 
@@ -149,19 +152,35 @@ impl Engine {
         good
     }
 
-    /// Makes pages of what is far behind in its lane. The record under construction is finished:
-    /// before that its messages have no place in the log.
-    pub(crate) fn make_pages(&mut self, cx: &mut Cx<'_>) {
-        while let Some(index) = self.paging.full.pop() {
+    /// Makes pages of what is far behind in its lane, `most` at most; [`Engine::has_full_lanes`]
+    /// says whether there is more. The record under construction is finished: before that its
+    /// messages have no place in the log.
+    pub(crate) fn make_pages(&mut self, cx: &mut Cx<'_>, most: u32) {
+        let mut left = most;
+        while left > 0
+            && let Some(index) = self.paging.full.pop()
+        {
             let Some(queue) = self.queues.get_mut(index) else {
                 continue;
             };
             queue.fills_pages = false;
-            while let Some(lane) = self.queues.at_mut(index).lanes.pop_full() {
-                while self.make_page(cx, index, lane) {}
+            while left > 0
+                && let Some(lane) = self.queues.at_mut(index).lanes.pop_full()
+            {
+                while left > 0 && self.make_page(cx, index, lane) {
+                    left -= 1;
+                }
+                if left == 0 {
+                    self.queues.at_mut(index).lanes.push_full(lane);
+                }
             }
             self.touch(index);
         }
+    }
+
+    /// [`Engine::make_pages`] has something to do.
+    pub(crate) const fn has_full_lanes(&self) -> bool {
+        !self.paging.full.is_empty()
     }
 
     /// Makes one page of a lane's back; false when it is too short or the page cannot be written.

@@ -49,7 +49,7 @@ impl Engine {
             out: &mut Vec::<Output>::new(),
         };
         self.run_timers(cx);
-        self.make_pages(cx);
+        self.make_pages(cx, u32::MAX);
         Ok(())
     }
 

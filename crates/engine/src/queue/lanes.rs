@@ -132,10 +132,13 @@ impl Lanes {
         }
     }
 
-    /// What the queue asks of its lanes; while there are no ready messages.
-    pub(crate) fn set_rules(&mut self, lane_hot: u32, asks_for_oldest: bool) {
+    /// What the queue asks of its lanes.
+    pub(crate) fn set_rules(&mut self, entries: &Entries, lane_hot: u32, asks_for_oldest: bool) {
         self.lane_hot = lane_hot;
-        self.oldest = asks_for_oldest.then(Oldest::default);
+        self.oldest = None;
+        if asks_for_oldest {
+            self.note_all(entries);
+        }
     }
 
     /// Some lane can have its turn.

@@ -188,6 +188,11 @@ impl Lanes {
         self.full.pop()
     }
 
+    /// The lane's back may be long enough for another page.
+    pub(crate) fn push_full(&mut self, lane: u32) {
+        self.full.push(lane);
+    }
+
     /// There are lanes whose back is long enough for a page.
     pub(crate) const fn has_full(&self) -> bool {
         !self.full.is_empty()

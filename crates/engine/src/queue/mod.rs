@@ -273,7 +273,8 @@ impl Queue {
         } else {
             u32::MAX
         };
-        self.lanes.set_rules(lane_hot, asks_for_oldest);
+        self.lanes
+            .set_rules(&self.entries, lane_hot, asks_for_oldest);
     }
 
     /// Replicated, in replay: what the queue is and its policies, once its record is read.

@@ -30,7 +30,8 @@ impl Lanes {
         }
     }
 
-    fn note_all(&mut self, entries: &Entries) {
+    /// Notes all lanes that are on a ring, and none twice.
+    pub(super) fn note_all(&mut self, entries: &Entries) {
         let turns = (0..).zip(&self.lanes).filter(|(_, it)| it.is_on_ring());
         let notes = turns.filter_map(|(lane, _)| {
             let (position, _) = self.first(entries, lane)?;
