@@ -5,33 +5,41 @@
 //! its records (a queue's policies and positions, runtime configuration, the shard's switches, what
 //! a key weighs, remembered keys) may be newer than the position: the records after it set it again.
 
+use core::ops::Bound::{Excluded, Unbounded};
+
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::Slot;
+use crate::queue::long_lane::PageCursor;
 use crate::queues::QueueIndex;
-use crate::record::{Kind, begin, begin_counted, finish_counted};
+use crate::record::{Kind, begin, put_long, put_short};
 use crate::{Journal, Lsn, Millis, Output, QueueId};
 
 /// How far a capture has come.
 #[derive(Debug)]
 pub(crate) struct Capture {
     now: Millis,
+    /// Queues from this one on came after the beginning: their records follow in the log.
+    first_new: QueueId,
     queue: QueueIndex,
     stage: Stage,
 }
 
-/// What of a queue comes next.
+/// What comes next.
 #[derive(Debug)]
 enum Stage {
+    /// The shard's counters and switches.
+    Shard,
+    /// Runtime configuration after this key.
+    Config(Option<String>),
+    /// A queue's own record; from here on of each queue.
     Record,
     Slots(Slot),
     /// Delayed messages after this one.
     Delayed(Option<(Millis, Slot)>),
+    Pages(PageCursor),
     /// Remembered keys from this slot on.
     Keys(usize),
 }
-
-/// Queues looked at in one slice at most.
-const SLICE_QUEUES: usize = 64;
 
 impl Engine {
     /// Begins to capture the state as of the journal's end, which it returns. Next:
@@ -42,10 +50,12 @@ impl Engine {
     pub fn begin_capture(&mut self, now: Millis, journal: &dyn Journal) -> Lsn {
         assert!(self.capture.is_none(), "one capture at a time");
         self.generation.turn();
+        let newest = self.newest_time.max(self.ids.newest());
         self.capture = Some(Capture {
-            now,
+            now: now.max(newest),
+            first_new: QueueId(self.queues.next_id),
             queue: 0,
-            stage: Stage::Record,
+            stage: Stage::Shard,
         });
         journal.end()
     }
@@ -58,43 +68,65 @@ impl Engine {
             return true;
         };
         let mut left = budget.max(1);
-        for _ in 0..SLICE_QUEUES {
-            if capture.queue == 0 && matches!(capture.stage, Stage::Record) {
-                self.capture_shard(capture.now, out);
-            }
-            if capture.queue >= self.queues.end() {
-                return true;
-            }
-            if left == 0 {
-                break;
-            }
-            if self.capture_queue(&mut capture, &mut left, out) {
-                capture.queue += 1;
-                capture.stage = Stage::Record;
+        while left > 0 {
+            // A step costs something, also when it finds nothing.
+            left -= 1;
+            match capture.stage {
+                Stage::Shard => {
+                    self.capture_shard(capture.now, out);
+                    capture.stage = Stage::Config(None);
+                }
+                Stage::Config(_) => self.capture_config(&mut capture, &mut left, out),
+                Stage::Record if capture.queue >= self.queues.end() => return true,
+                Stage::Record
+                | Stage::Slots(_)
+                | Stage::Delayed(_)
+                | Stage::Pages(_)
+                | Stage::Keys(_) => {
+                    if self.capture_queue(&mut capture, &mut left, out) {
+                        capture.queue += 1;
+                        capture.stage = Stage::Record;
+                    }
+                }
             }
         }
         self.capture = Some(capture);
         false
     }
 
-    /// Configuration and switches, which are few.
     fn capture_shard(&mut self, now: Millis, out: &mut Vec<Vec<u8>>) {
         let mut records = Records(Vec::new());
         let cx = &mut Cx {
-            now: self.newest_time.max(now),
+            now,
             journal: &mut records,
             out: &mut Vec::<Output>::new(),
         };
         let at = self.shard.at;
         self.write_shard(cx);
         self.shard.at = at;
-        for (key, (value, _)) in &self.runtime {
-            begin(&mut self.record, Kind::Config, QueueId(0), cx.now);
-            crate::record::put_short(&mut self.record, key.as_bytes());
-            crate::record::put_long(&mut self.record, value.as_bytes());
-            cx.journal.append(&self.record);
-        }
         out.append(&mut records.0);
+    }
+
+    fn capture_config(&self, capture: &mut Capture, left: &mut usize, out: &mut Vec<Vec<u8>>) {
+        let Stage::Config(after) = &mut capture.stage else {
+            return;
+        };
+        let from = after.take().map_or(Unbounded, Excluded);
+        let mut last = None;
+        let entries = self.runtime.range::<String, _>((from, Unbounded));
+        for (key, (value, _)) in entries.take(*left + 1) {
+            let mut record = Vec::new();
+            begin(&mut record, Kind::Config, QueueId(0), capture.now);
+            put_short(&mut record, key.as_bytes());
+            put_long(&mut record, value.as_bytes());
+            out.push(record);
+            *left = left.saturating_sub(1);
+            last = Some(key);
+        }
+        capture.stage = match last {
+            Some(last) => Stage::Config(Some(last.clone())),
+            None => Stage::Record,
+        };
     }
 
     /// Takes the next part of a queue. True when it has been gone over.
@@ -104,66 +136,48 @@ impl Engine {
         left: &mut usize,
         out: &mut Vec<Vec<u8>>,
     ) -> bool {
-        if matches!(capture.stage, Stage::Record) {
-            out.extend(self.live_queue_record(capture.queue, capture.now));
-            *left -= 1;
-            capture.stage = Stage::Slots(0);
-            return false;
-        }
         let Some(queue) = self.queues.get_mut(capture.queue) else {
             return true;
         };
+        if queue.identity.id >= capture.first_new {
+            return true;
+        }
+        let budget = *left + 1;
         match &mut capture.stage {
-            Stage::Record => false,
             Stage::Slots(from) => {
-                let budget = u32::try_from(*left).unwrap_or(u32::MAX);
-                let next = queue.capture_slots(*from, budget);
+                let next = queue.capture_slots(*from, u32::try_from(budget).unwrap_or(u32::MAX));
                 let end = next.unwrap_or_else(|| queue.entries.slots());
                 *left = left.saturating_sub(end.saturating_sub(*from) as usize);
                 capture.stage = next.map_or(Stage::Delayed(None), Stage::Slots);
-                queue.take_images(out);
-                false
             }
             Stage::Delayed(cursor) => {
-                let more = queue.capture_delayed(cursor, *left);
-                queue.take_images(out);
-                if more {
-                    *left = 0;
-                } else {
+                let taken = queue.capture_delayed(cursor, budget);
+                *left = left.saturating_sub(taken);
+                if taken < budget {
+                    capture.stage = Stage::Pages(PageCursor::default());
+                }
+            }
+            Stage::Pages(cursor) => {
+                if !queue.capture_pages(cursor, left) {
                     capture.stage = Stage::Keys(0);
                 }
-                false
             }
             Stage::Keys(from) => {
-                let from = *from;
-                let end = from.saturating_add(*left).min(queue.dedup.slots());
-                begin_counted(
-                    &mut self.record,
-                    Kind::Remembered,
-                    queue.identity.id,
-                    Millis(0),
-                );
-                let mut count = 0;
-                for key in queue.dedup.images(from, *left) {
-                    key.encode(&mut self.record);
-                    count += 1;
-                }
-                if count > 0 {
-                    finish_counted(&mut self.record, count);
-                    out.push(self.record.clone());
-                }
-                *left = left.saturating_sub(end.saturating_sub(from));
-                capture.stage = Stage::Keys(end);
-                end >= queue.dedup.slots()
+                let (start, slots) = (*from, queue.dedup.slots());
+                *from = start.saturating_add(budget).min(slots);
+                *left = left.saturating_sub(from.saturating_sub(start));
+                let is_over = *from >= slots;
+                out.extend(queue.captured_keys(start, budget));
+                return is_over;
+            }
+            Stage::Shard | Stage::Config(_) | Stage::Record => {
+                out.extend(self.queue_record(capture.queue, capture.now));
+                capture.stage = Stage::Slots(0);
+                return false;
             }
         }
-    }
-}
-
-impl Engine {
-    fn live_queue_record(&mut self, index: QueueIndex, now: Millis) -> Option<Vec<u8>> {
-        self.queues.get_mut(index)?;
-        self.queue_record(index, now)
+        queue.take_images(out);
+        false
     }
 }
 

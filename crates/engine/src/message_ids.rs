@@ -32,6 +32,11 @@ impl MessageIds {
         }
     }
 
+    /// The time of the newest id, or what it must be newer than.
+    pub(crate) const fn newest(&self) -> Millis {
+        self.last
+    }
+
     const fn restart(&mut self) {
         self.tail = self.random.next() >> (64 - TAIL_START_BITS);
     }

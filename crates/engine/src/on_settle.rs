@@ -155,17 +155,11 @@ impl Engine {
             }
             Settlement::Extend { by_ms } => {
                 let expires_at = now.after_ms(by_ms.min(EXTENSION_MS_MAX));
-                let renewed = Lease {
-                    expires_at,
-                    reclaim: false,
-                    ..lease
-                };
                 if lease.expires_at != NEVER {
-                    queue.preserve(lease.slot);
-                    queue.leases.insert(item.id, renewed);
+                    queue.extend_lease(item.id, lease, expires_at);
                     scratch.extended.push(position, expires_at);
                 }
-                return Ok(renewed.expires_at);
+                return Ok(expires_at);
             }
             Settlement::Refused(_) => {}
         }

@@ -9,7 +9,7 @@ use crate::queue::entries::Slot;
 use crate::queue::lanes::{RingWalk, Taken};
 use crate::queue::long_lane::PageRef;
 use crate::queues::QueueIndex;
-use crate::record::{Kind, begin};
+use crate::record::encode_page_loaded;
 use crate::{PageSlot, QueueId};
 
 /// Pages that one step reads at most: each is one read of the disk.
@@ -113,14 +113,14 @@ impl Engine {
         let id = queue.identity.id;
         let mut messages = core::mem::take(&mut self.paging.messages);
         if self.read_messages(cx, id, &page, &mut messages) {
-            begin(&mut self.record, Kind::PageLoaded, id, cx.now);
-            self.record.extend_from_slice(&page.id.to_be_bytes());
+            encode_page_loaded(&mut self.record, id, cx.now, page.id);
             let end = self.append(cx);
             let queue = self.queues.at_mut(index);
             // A delivery that waits for no lease waits for this: else a restart would find the
             // messages in their page, as if they had never left it.
             queue.stored_lsn = end;
             queue.last_lsn = end;
+            queue.preserve_page(lane, &page);
             queue.load_page(lane, &messages);
             cx.journal.free_page(page.slot);
         } else {
@@ -218,6 +218,8 @@ impl Engine {
         };
         self.paging.last_id = id;
         page.slot = slot;
+        page.is_odd = self.generation.is_odd();
+        queue.preserve_next_page(lane);
         queue.lanes.add_page(&mut queue.entries, lane, Some(page));
         true
     }
@@ -273,6 +275,10 @@ impl PageRef {
         };
         out.extend(messages);
         let found = Self::of(out, (self.id, self.slot), segment_of);
+        let found = found.map(|found| Self {
+            is_odd: self.is_odd,
+            ..found
+        });
         found.as_ref() == Some(self)
     }
 }

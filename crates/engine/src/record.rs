@@ -8,8 +8,8 @@ mod reader;
 
 use crate::{Lsn, MessageId, Millis, QueueId};
 pub(crate) use image::{
-    Image, ImageContent, KeyImage, PageImage, PagedLane, begin_counted, encode_page_loaded,
-    encode_pages, finish_counted,
+    Image, ImageContent, KeyImage, PagedLane, begin_counted, encode_page_loaded, encode_pages,
+    finish_counted,
 };
 pub(crate) use reader::{Header, Reader};
 

@@ -15,11 +15,14 @@ use crate::moves::Move;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::NEVER;
+use crate::queue::long_lane::PageRef;
 use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role, Weighs};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
-use crate::{Lsn, MessageId, Millis, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError};
+use crate::{
+    Lsn, MessageId, Millis, PageSlot, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError,
+};
 
 /// What replay remembers until the end of recovery.
 #[derive(Debug)]
@@ -27,8 +30,13 @@ pub(crate) struct Recovery {
     pub(crate) queues: BTreeMap<QueueIndex, QueueRecovery>,
     /// Messages with a deduplication key that left, in log order.
     pub(crate) left: Vec<(Millis, QueueId, MessageId)>,
+    /// Slots of pages that the snapshot names and whose messages are in memory or gone.
+    pub(crate) freed: Vec<PageSlot>,
     hasher: RandomState,
 }
+
+/// Reads the page in a slot; false when it cannot be read.
+pub(crate) type ReadPage<'a> = dyn FnMut(PageSlot, &mut Vec<u8>) -> bool + 'a;
 
 /// What a record says of leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +54,8 @@ pub(crate) struct QueueRecovery {
     pub(crate) by_position: HashMap<u64, Slot, RandomState>,
     pub(crate) due: HashMap<Slot, Millis, RandomState>,
     pub(crate) leases: HashMap<Slot, Millis, RandomState>,
+    /// Pages by their numbers, each with its lane.
+    pub(crate) pages: BTreeMap<u64, (u32, PageRef)>,
     /// Its own record was read.
     pub(crate) named: bool,
 }
@@ -55,6 +65,7 @@ impl Recovery {
         Self {
             queues: BTreeMap::new(),
             left: Vec::new(),
+            freed: Vec::new(),
             hasher: hasher.clone(),
         }
     }
@@ -65,6 +76,7 @@ impl Recovery {
             by_position: HashMap::with_hasher(hasher.clone()),
             due: HashMap::with_hasher(hasher.clone()),
             leases: HashMap::with_hasher(hasher.clone()),
+            pages: BTreeMap::new(),
             named: false,
         })
     }
@@ -74,19 +86,41 @@ impl Engine {
     /// Applies one record of the log, in log order. `at` is the position of its first byte.
     ///
     /// # Errors
-    /// `ReplayError` when the record makes no sense: do not serve from this state.
+    /// `ReplayError` when the record makes no sense, or speaks of a page: do not serve from this
+    /// state.
     pub fn replay(&mut self, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
+        self.replay_with_pages(at, record, &mut |_, _| false)
+    }
+
+    /// Like [`Engine::replay`], after a snapshot: `read` reads the pages that it names, as
+    /// [`Journal::read_page`](crate::Journal::read_page) does.
+    ///
+    /// # Errors
+    /// `ReplayError` when the record makes no sense, or its page cannot be read: do not serve from
+    /// this state.
+    pub fn replay_with_pages(
+        &mut self,
+        at: Lsn,
+        record: &[u8],
+        read: &mut ReadPage<'_>,
+    ) -> Result<(), ReplayError> {
         let Some(mut recovery) = self.recovery.take() else {
             return Err(ReplayError {
                 problem: "recovery has ended".to_owned(),
             });
         };
-        let result = self.apply(&mut recovery, at, record);
+        let result = self.apply(&mut recovery, at, record, read);
         self.recovery = Some(recovery);
         result
     }
 
-    fn apply(&mut self, rec: &mut Recovery, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
+    fn apply(
+        &mut self,
+        rec: &mut Recovery,
+        at: Lsn,
+        record: &[u8],
+        read: &mut ReadPage<'_>,
+    ) -> Result<(), ReplayError> {
         let mut reader = Reader::new(record);
         let header = reader.header()?;
         self.newest_time = self.newest_time.max(header.time);
@@ -114,9 +148,12 @@ impl Engine {
             Kind::Shard => self.apply_shard(at, &mut reader),
             Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),
             Kind::Remembered => self.apply_remembered(rec, header.queue, &mut reader),
-            Kind::Pages => Err(reader.problem("this build keeps no pages")),
+            Kind::Pages => self.apply_pages(rec, header.queue, &mut reader),
             // Without a snapshot's pages there is none to load: its messages are in memory.
-            Kind::PageLoaded => reader.u64().map(|_| ()),
+            Kind::PageLoaded => {
+                let page = reader.u64()?;
+                self.apply_page_loaded(rec, (header.queue, page), read)
+            }
         }
     }
 
@@ -205,7 +242,7 @@ impl Engine {
         let Some(index) = self.queues.index_of(id) else {
             return;
         };
-        rec.queues.remove(&index);
+        let kept = rec.queues.remove(&index);
         let Some(queue) = self.queues.remove(index) else {
             return;
         };
@@ -213,7 +250,8 @@ impl Engine {
             let entry = queue.entries.at(slot);
             self.segments.remove(entry.at, entry.len);
         }
-        for page in queue.lanes.with_pages().flat_map(|(_, pages)| pages) {
+        for (_, page) in kept.into_iter().flat_map(|kept| kept.pages.into_values()) {
+            rec.freed.push(page.slot);
             for (segment, needed) in &page.segments {
                 self.segments.remove_many(*segment, *needed);
             }

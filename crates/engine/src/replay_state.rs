@@ -1,12 +1,14 @@
 //! Replay of records that hold state: what a snapshot or a backup says about one position of the
 //! log, on which the records after that position build.
 
+use std::collections::BTreeSet;
+
 use crate::engine::Engine;
 use crate::queue::entries::Flags;
 use crate::queue::{NewMessage, Weighs};
 use crate::record::{Image, ImageContent, Reader};
-use crate::replay::Recovery;
-use crate::{Lsn, QueueId, ReplayError};
+use crate::replay::{ReadPage, Recovery};
+use crate::{Lsn, PageSlot, QueueId, ReplayError};
 
 impl Engine {
     pub(crate) fn apply_images(
@@ -84,6 +86,84 @@ impl Engine {
         true
     }
 
+    pub(crate) fn apply_pages(
+        &mut self,
+        rec: &mut Recovery,
+        id: QueueId,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let index = self.queue_or_placeholder(rec, id);
+        let (of, count) = reader.paged_lane()?;
+        for _ in 0..count {
+            let page = reader.page()?;
+            let kept = rec.queue(index);
+            if kept.pages.contains_key(&page.id) {
+                return Err(reader.problem(&format!("page {} is there twice", page.id)));
+            }
+            for (segment, needed) in &page.segments {
+                self.segments.add_many(*segment, *needed);
+            }
+            self.paging.last_id = self.paging.last_id.max(page.id);
+            let lane = self.queues.at_mut(index).hold_page(&of, &page);
+            kept.pages.insert(page.id, (lane, page));
+        }
+        Ok(())
+    }
+
+    /// A page's messages are in memory from here on. A page that no snapshot names was made after
+    /// it: replay never took its messages out of memory.
+    pub(crate) fn apply_page_loaded(
+        &mut self,
+        rec: &mut Recovery,
+        (id, page): (QueueId, u64),
+        read: &mut ReadPage<'_>,
+    ) -> Result<(), ReplayError> {
+        self.paging.last_id = self.paging.last_id.max(page);
+        let Some(index) = self.queues.index_of(id) else {
+            return Ok(());
+        };
+        let kept = rec.queue(index);
+        let Some((lane, page)) = kept.pages.remove(&page) else {
+            return Ok(());
+        };
+        let (mut bytes, mut messages) = (Vec::new(), Vec::new());
+        let problem = |what: &str| ReplayError {
+            problem: format!(
+                "page {} of queue {id} in slot {} {what}",
+                page.id, page.slot.0
+            ),
+        };
+        if !read(page.slot, &mut bytes) {
+            return Err(problem("cannot be read"));
+        }
+        let segments = &self.segments;
+        if !page.decode(id, &bytes, &mut messages, |at| segments.segment_of(at)) {
+            return Err(problem("is damaged, or another one"));
+        }
+        let slots = self.queues.at_mut(index).load_held_page(lane, &messages);
+        for (message, slot) in messages.iter().zip(slots) {
+            if kept.by_position.insert(message.position, slot).is_some() {
+                return Err(problem("holds a message that is in memory"));
+            }
+        }
+        rec.freed.push(page.slot);
+        Ok(())
+    }
+
+    /// The slots of the page file that must not be written: those of all pages, and until the
+    /// start also those of pages that the snapshot names and that are not needed any more. A start
+    /// gives the latter back with `free_page`.
+    #[must_use]
+    pub fn pages_in_use(&self) -> BTreeSet<PageSlot> {
+        let mut slots: BTreeSet<_> = self.page_slots().collect();
+        if let Some(rec) = &self.recovery {
+            let kept = rec.queues.values().flat_map(|kept| kept.pages.values());
+            slots.extend(kept.map(|(_, page)| page.slot));
+            slots.extend(&rec.freed);
+        }
+        slots
+    }
+
     pub(crate) fn apply_remembered(
         &mut self,
         rec: &mut Recovery,
@@ -95,7 +175,11 @@ impl Engine {
             let image = reader.key_image()?;
             self.newest_time = self.newest_time.max(image.id.enqueued_at());
             let dedup = &mut self.queues.at_mut(index).dedup;
-            dedup.insert(image.key, image.id, Lsn::ZERO);
+            // Keys pin the log's beginning: with a snapshot it does not lose a prefix.
+            self.pins.add(Lsn::ZERO, 0);
+            if let Some(before) = dedup.insert(image.key, image.id, Lsn::ZERO) {
+                self.pins.remove(before, 0);
+            }
             if let Some(left) = image.left {
                 rec.left.push((left, id, image.id));
             }

@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::engine::{Cx, Engine};
+use crate::queue::Queue;
 use crate::queue::leases::{Lease, NEVER};
 use crate::queues::QueueIndex;
 use crate::replay::QueueRecovery;
@@ -37,7 +38,10 @@ impl Engine {
             }
         }
         for (index, kept) in recovery.queues {
-            self.start_queue(now, index, kept);
+            self.start_queue(now, index, kept)?;
+        }
+        for slot in recovery.freed {
+            journal.free_page(slot);
         }
         let end = journal.end();
         self.queues.last_lsn = end;
@@ -54,11 +58,21 @@ impl Engine {
     }
 
     /// Leader state of one queue, from its messages in position order.
-    fn start_queue(&mut self, now: Millis, index: QueueIndex, mut kept: QueueRecovery) {
+    fn start_queue(
+        &mut self,
+        now: Millis,
+        index: QueueIndex,
+        mut kept: QueueRecovery,
+    ) -> Result<(), ReplayError> {
         let queue = self.queues.at_mut(index);
+        let mut pages = attach_pages(queue, &mut kept)?.into_iter().peekable();
         kept.by_position = HashMap::with_hasher(self.hasher.clone());
         let fast = queue.config.durability == DeliveryDurability::Fast;
         for slot in queue.slots_in_order() {
+            let position = queue.entries.at(slot).position;
+            while let Some((_, lane, count)) = pages.next_if(|(first, ..)| *first < position) {
+                queue.lanes.page_is_ready(&queue.entries, lane, count);
+            }
             let dead_letter = queue.is_dead_letter();
             let group = if dead_letter {
                 None
@@ -83,6 +97,31 @@ impl Engine {
                 None => queue.admit(slot, group, due),
             }
         }
+        for (_, lane, count) in pages {
+            queue.lanes.page_is_ready(&queue.entries, lane, count);
+        }
         self.touch(index);
+        Ok(())
     }
+}
+
+/// Hangs the pages of a queue into their lanes, where they are not ready yet: lanes get their turns
+/// in the order of their first messages. Returns first position, lane and messages of each page.
+fn attach_pages(
+    queue: &mut Queue,
+    kept: &mut QueueRecovery,
+) -> Result<Vec<(u64, u32, u32)>, ReplayError> {
+    let mut pages: Vec<_> = core::mem::take(&mut kept.pages).into_values().collect();
+    pages.sort_unstable_by_key(|(_, page)| page.first);
+    let mut ready = Vec::with_capacity(pages.len());
+    for (lane, page) in pages {
+        let before = queue.lanes.last_page(lane);
+        if before.is_some_and(|before| before.last >= page.first) {
+            let problem = format!("page {} overlaps another one of its lane", page.id);
+            return Err(ReplayError { problem });
+        }
+        ready.push((page.first, lane, page.count));
+        queue.lanes.attach(lane, page);
+    }
+    Ok(ready)
 }

@@ -10,7 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Queue;
 use super::entries::{Entry, Flags, NIL, Place, Slot};
-use crate::record::{Image, ImageContent, Kind, begin_counted, finish_counted};
+use super::long_lane::{PageCursor, PageRef};
+use crate::record::{
+    Image, ImageContent, Kind, PagedLane, begin_counted, encode_pages, finish_counted,
+};
 use crate::{DeliveryDurability, Millis};
 
 /// The engine's present generation, seen by all its queues.
@@ -23,7 +26,7 @@ impl Generation {
         self.0.fetch_xor(true, Ordering::Relaxed);
     }
 
-    fn is_odd(&self) -> bool {
+    pub(crate) fn is_odd(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -140,20 +143,20 @@ impl Queue {
     pub(crate) fn capture_slots(&mut self, from: Slot, budget: u32) -> Option<Slot> {
         let end = from.saturating_add(budget).min(self.entries.slots());
         for slot in from..end {
-            let place = self.entries.at(slot).place;
-            if place != Place::Free && place != Place::Delayed {
+            let place = self.entries.live(slot).map(|entry| entry.place);
+            if place.is_some_and(|place| place != Place::Delayed) {
                 self.preserve(slot);
             }
         }
         (end < self.entries.slots()).then_some(end)
     }
 
-    /// Takes the next delayed messages after `cursor`. Returns whether there may be more.
+    /// Takes the next delayed messages after `cursor`, `budget` at most; says how many it met.
     pub(crate) fn capture_delayed(
         &mut self,
         cursor: &mut Option<(Millis, Slot)>,
         budget: usize,
-    ) -> bool {
+    ) -> usize {
         use core::ops::Bound::{Excluded, Unbounded};
         let from = cursor.map_or(Unbounded, Excluded);
         let next = self.delayed.range((from, Unbounded)).take(budget);
@@ -162,7 +165,65 @@ impl Queue {
             self.preserve_delayed(*slot, *due);
         }
         *cursor = next.last().copied().or(*cursor);
-        next.len() == budget
+        next.len()
+    }
+
+    /// The record of the keys in at most `budget` slots from `from` on.
+    pub(crate) fn captured_keys(&self, from: usize, budget: usize) -> Option<Vec<u8>> {
+        let mut record = Vec::new();
+        begin_counted(&mut record, Kind::Remembered, self.identity.id, Millis(0));
+        let mut count = 0;
+        for key in self.dedup.images(from, budget) {
+            key.encode(&mut record);
+            count += 1;
+        }
+        finish_counted(&mut record, count);
+        (count > 0).then_some(record)
+    }
+
+    #[cold]
+    pub(super) fn capture_page(&mut self, lane: u32, page: &PageRef) {
+        let record = self.pages_record(lane, &[page]);
+        self.images.full.push(record);
+    }
+
+    fn pages_record(&self, lane: u32, pages: &[&PageRef]) -> Vec<u8> {
+        let it = self.lanes.at(lane);
+        let of = PagedLane {
+            key: &it.key,
+            priority: self.lanes.priority(lane),
+            weight: it.weight,
+        };
+        let mut record = Vec::new();
+        encode_pages(&mut record, (self.identity.id, Millis(0)), of, pages);
+        record
+    }
+
+    /// Takes pages and looks at lanes, about `left` together. Returns whether there may be more.
+    pub(crate) fn capture_pages(&mut self, cursor: &mut PageCursor, left: &mut usize) -> bool {
+        const RECORD_PAGES: usize = 1024;
+        let is_odd = self.generation.is_odd();
+        loop {
+            let most = RECORD_PAGES.min(*left + 1);
+            let Some(taken) = self.lanes.mark_pages(cursor, is_odd, most) else {
+                return false;
+            };
+            if !taken.is_empty() {
+                let pages: Vec<_> = taken.iter().collect();
+                let record = self.pages_record(cursor.lane, &pages);
+                self.images.full.push(record);
+            }
+            if taken.len() < most {
+                *cursor = PageCursor {
+                    lane: cursor.lane + 1,
+                    from: 0,
+                };
+            }
+            *left = left.saturating_sub(taken.len() + 1);
+            if *left == 0 {
+                return true;
+            }
+        }
     }
 
     /// Hands on the images taken so far.

@@ -71,8 +71,9 @@ impl Flags {
     /// See [`super::capture`].
     pub(crate) const GENERATION: Self = Self(4);
 
+    /// What the message is, without its generation.
     pub(crate) const fn bits(self) -> u8 {
-        self.0
+        self.0 & !Self::GENERATION.0
     }
 
     pub(crate) const fn from_bits(bits: u8) -> Self {
@@ -371,7 +372,7 @@ mod tests {
     fn what_left_from_the_middle_costs_nothing_and_comes_back() {
         let mut entries = Entries::default();
         let chunks = 10;
-        let all = chunks * CHUNK as u32;
+        let all = chunks * u32::try_from(CHUNK).unwrap();
         for position in 0..u64::from(all) {
             entries.insert(entry(position));
         }

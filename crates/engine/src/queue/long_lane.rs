@@ -24,6 +24,8 @@ pub(crate) struct PageRef {
     pub(crate) bytes: u64,
     /// What its messages need of each segment, in the order of their first messages.
     pub(crate) segments: Box<[(u64, SegmentUse)]>,
+    /// The generation in which it was last captured or made, see [`super::capture`].
+    pub(crate) is_odd: bool,
 }
 
 impl PageRef {
@@ -60,6 +62,7 @@ impl PageRef {
             last,
             bytes,
             segments: segments.into(),
+            is_odd: false,
         })
     }
 
@@ -67,6 +70,14 @@ impl PageRef {
     pub(crate) const fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.segments.len() * size_of::<(u64, SegmentUse)>()
     }
+}
+
+/// How far a walk over all pages of a queue has come.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PageCursor {
+    pub(crate) lane: u32,
+    /// The first position of the lane's next page is not below.
+    pub(crate) from: u64,
 }
 
 /// Messages in memory, linked in position order.
@@ -261,7 +272,7 @@ impl Lanes {
     }
 
     /// A page is the newest of its lane.
-    pub(super) fn attach(&mut self, lane: u32, page: PageRef) {
+    pub(crate) fn attach(&mut self, lane: u32, page: PageRef) {
         self.paged += u64::from(page.count);
         self.page_ref_bytes += page.memory_bytes();
         let it = self.at_mut(lane);
@@ -270,10 +281,8 @@ impl Lanes {
         behind.pages.push_back(page);
     }
 
-    /// In replay: a page of ready messages that the lane holds is its newest.
-    pub(super) fn attach_ready(&mut self, entries: &Entries, lane: u32, page: PageRef) {
-        let count = page.count;
-        self.attach(lane, page);
+    /// At the start: `count` messages of a lane, which are in one of its pages, are ready.
+    pub(crate) fn page_is_ready(&mut self, entries: &Entries, lane: u32, count: u32) {
         self.ready += u64::from(count);
         let it = self.at_mut(lane);
         it.ready += count;
@@ -286,21 +295,46 @@ impl Lanes {
         }
     }
 
-    /// In replay: takes the first page out of a lane; its messages are the lane's, and not ready.
-    pub(super) fn detach_ready(&mut self, lane: u32) {
-        let Some(page) = self.detach(lane) else {
-            return;
-        };
-        self.ready -= u64::from(page.count);
-        let it = self.at_mut(lane);
-        it.ready -= page.count;
-        it.pending -= page.count;
-        let (idle, empty, priority) = (it.pending == 0, it.ready == 0, it.priority);
-        self.drop_behind(lane);
-        self.active -= u64::from(idle);
-        if empty && let Some(ring) = self.rings.iter().position(|it| it.priority == priority) {
-            self.leave_ring(ring, lane);
+    /// Slots of the messages that the next page of a lane is to be made of.
+    pub(crate) fn next_page_slots(&self, entries: &Entries, lane: u32) -> Vec<Slot> {
+        let behind = self.lane(lane).and_then(|it| it.behind.as_deref());
+        let mut walk = behind.map_or(NIL, |behind| behind.back.head);
+        let mut slots = Vec::new();
+        while walk != NIL && slots.len() < self.page_messages as usize {
+            let entry = entries.at(walk);
+            if !entry.flags.has(Flags::TRANSIENT) {
+                slots.push(walk);
+            }
+            walk = entry.next;
         }
+        slots
+    }
+
+    /// The pages of a lane from the cursor on that do not carry this mark, `most` at most, copied;
+    /// they carry it now. `None` when there is no such lane.
+    pub(super) fn mark_pages(
+        &mut self,
+        cursor: &mut PageCursor,
+        is_odd: bool,
+        most: usize,
+    ) -> Option<Vec<PageRef>> {
+        let it = self.lanes.get_mut(cursor.lane as usize)?;
+        let mut marked = Vec::new();
+        let Some(behind) = it.behind.as_deref_mut() else {
+            return Some(marked);
+        };
+        let start = behind.pages.partition_point(|it| it.first < cursor.from);
+        for page in behind.pages.range_mut(start..) {
+            if marked.len() == most {
+                break;
+            }
+            cursor.from = page.first + 1;
+            if page.is_odd != is_odd {
+                page.is_odd = is_odd;
+                marked.push(page.clone());
+            }
+        }
+        Some(marked)
     }
 
     /// Takes any page, of a queue that is taken apart.
@@ -318,7 +352,7 @@ impl Lanes {
     }
 
     /// The last page of a lane.
-    pub(super) fn last_page(&self, lane: u32) -> Option<&PageRef> {
+    pub(crate) fn last_page(&self, lane: u32) -> Option<&PageRef> {
         self.lane(lane)?.behind.as_ref()?.pages.back()
     }
 

@@ -294,6 +294,17 @@ impl Queue {
         self.settle_place(slot, due);
     }
 
+    /// Leader: a message's lease ends at another time.
+    pub(crate) fn extend_lease(&mut self, id: MessageId, lease: Lease, expires_at: Millis) {
+        self.preserve(lease.slot);
+        let renewed = Lease {
+            expires_at,
+            reclaim: false,
+            ..lease
+        };
+        self.leases.insert(id, renewed);
+    }
+
     /// Leader: takes the next message and leases it.
     pub(crate) fn lease_next(&mut self, consumer: u64, expires_at: Millis) -> Taken {
         let taken = self.lanes.pick(&self.entries);

@@ -6,8 +6,9 @@ use super::entries::{Entry, Flags, NIL, Place, Slot};
 use super::leases::Lease;
 use super::long_lane::PageRef;
 use super::{Queue, Weighs};
+use crate::Millis;
 use crate::page::PagedMessage;
-use crate::{Millis, ReplayError};
+use crate::record::PagedLane;
 
 /// Rough bytes of one element in a tree or a hash table besides the element.
 const NODE_BYTES: usize = 16;
@@ -68,42 +69,37 @@ impl Queue {
         }
     }
 
-    /// In replay: the next page of the lane of `key`, whose messages are not in memory.
-    ///
-    /// # Errors
-    /// `ReplayError` when it is not behind the lane's other pages.
-    pub(crate) fn attach_page(
-        &mut self,
-        (key, priority): (&str, u8),
-        weight: u32,
-        page: PageRef,
-    ) -> Result<u32, ReplayError> {
-        let weight = (weight.max(1), Weighs::Key);
-        let lane = self.lanes.hold_many(key, priority, weight, page.count);
-        let last = self.lanes.last_page(lane).map_or(0, |page| page.last);
-        if page.first <= last || page.last >= self.next_position {
-            let problem = format!("page {} of lane {key:?} is out of order: {page:?}", page.id);
-            return Err(ReplayError { problem });
-        }
+    /// In replay: a page of the lane of `key` is there, its messages are not in memory. Returns
+    /// the lane's number, which holds while the page or one of its messages is there.
+    pub(crate) fn hold_page(&mut self, of: &PagedLane<'_>, page: &PageRef) -> u32 {
+        let weight = (of.weight.max(1), Weighs::NewKey);
+        let lane = self
+            .lanes
+            .hold_many(of.key, of.priority, weight, page.count);
+        self.lanes.set_weight(lane, of.weight);
         self.bytes += page.bytes;
-        self.lanes.attach_ready(&self.entries, lane, page);
-        Ok(lane)
+        self.next_position = self.next_position.max(page.last.saturating_add(1));
+        lane
     }
 
-    /// In replay: the first page of a lane.
-    pub(crate) fn first_page(&self, lane: u32) -> Option<&PageRef> {
-        self.lanes.first_page(lane)
-    }
-
-    /// In replay: the messages of a lane's first page are in memory and have no place. They come
-    /// back with their slots.
-    pub(crate) fn load_page_in_replay(
-        &mut self,
-        lane: u32,
-        messages: &[PagedMessage],
-    ) -> Vec<Slot> {
-        self.lanes.detach_ready(lane);
+    /// In replay: the messages of a page of a lane are in memory and have no place. They come back
+    /// with their slots, in their order.
+    pub(crate) fn load_held_page(&mut self, lane: u32, messages: &[PagedMessage]) -> Vec<Slot> {
         self.insert_paged(lane, Place::New, messages)
+    }
+
+    /// Call before a page changes its place or is read: takes its image when a capture needs it.
+    pub(crate) fn preserve_page(&mut self, lane: u32, page: &PageRef) {
+        if page.is_odd != self.generation.is_odd() {
+            self.capture_page(lane, page);
+        }
+    }
+
+    /// Call before a page is made: takes the images of its messages that a capture needs.
+    pub(crate) fn preserve_next_page(&mut self, lane: u32) {
+        for slot in self.lanes.next_page_slots(&self.entries, lane) {
+            self.preserve(slot);
+        }
     }
 
     /// Rough bytes of memory that the queue takes, contents of transient messages included.
@@ -112,7 +108,7 @@ impl Queue {
         let leases = self.leases.len() * (size_of::<Lease>() + 4 * NODE_BYTES);
         let groups = self.groups.memory_bytes();
         let maps = map_bytes(&self.behind_due) + map_bytes(&self.group_of);
-        let dedup = self.dedup.len() * (4 * size_of::<u128>() + 2 * NODE_BYTES);
+        let dedup = self.dedup.memory_bytes();
         size_of::<Self>()
             + self.entries.bytes()
             + self.lanes.memory_bytes()

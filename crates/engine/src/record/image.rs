@@ -2,7 +2,8 @@
 //! one position of the log.
 
 use super::{Kind, Reader, begin, put_len, put_short, put_varint};
-use crate::{Lsn, MessageId, Millis, QueueId, ReplayError, SegmentUse};
+use crate::queue::long_lane::PageRef;
+use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, ReplayError, SegmentUse};
 
 /// Bits of an image's message that say which optional fields follow.
 mod has {
@@ -131,23 +132,6 @@ impl Image<'_> {
     }
 }
 
-/// A page: consecutive ready messages of one lane that lie in a slot of the page file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PageImage {
-    /// Its number, never used for another page.
-    pub(crate) id: u64,
-    /// Where in the page file it lies.
-    pub(crate) slot: u32,
-    pub(crate) count: u32,
-    /// Positions of its first and last message.
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-    /// Bytes of its messages' contents.
-    pub(crate) bytes: u64,
-    /// What its messages need of each segment.
-    pub(crate) segments: Vec<(u64, SegmentUse)>,
-}
-
 /// The lane that pages belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PagedLane<'a> {
@@ -161,7 +145,7 @@ pub(crate) fn encode_pages(
     out: &mut Vec<u8>,
     (queue, now): (QueueId, Millis),
     lane: PagedLane<'_>,
-    pages: &[PageImage],
+    pages: &[&PageRef],
 ) {
     begin(out, Kind::Pages, queue, now);
     put_short(out, lane.key.as_bytes());
@@ -170,13 +154,13 @@ pub(crate) fn encode_pages(
     put_len(out, pages.len());
     for page in pages {
         out.extend_from_slice(&page.id.to_be_bytes());
-        out.extend_from_slice(&page.slot.to_be_bytes());
+        out.extend_from_slice(&page.slot.0.to_be_bytes());
         out.extend_from_slice(&page.count.to_be_bytes());
         for number in [page.first, page.last, page.bytes] {
             out.extend_from_slice(&number.to_be_bytes());
         }
         put_len(out, page.segments.len());
-        for (segment, needed) in &page.segments {
+        for (segment, needed) in &*page.segments {
             for number in [*segment, needed.messages, needed.bytes] {
                 out.extend_from_slice(&number.to_be_bytes());
             }
@@ -274,7 +258,7 @@ impl<'a> Reader<'a> {
 
     fn small<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, ReplayError> {
         let number = self.varint()?;
-        T::try_from(number).map_err(|_| self.problem(&format!("{number} {what}")))
+        T::try_from(number).map_err(|_large| self.problem(&format!("{number} {what}")))
     }
 
     /// The lane of a `Pages` record and how many pages follow.
@@ -288,17 +272,11 @@ impl<'a> Reader<'a> {
     }
 
     /// One page of a `Pages` record. What its messages need adds up to its messages.
-    pub(crate) fn page(&mut self) -> Result<PageImage, ReplayError> {
-        let mut page = PageImage {
-            id: self.u64()?,
-            slot: self.u32()?,
-            count: self.u32()?,
-            first: self.u64()?,
-            last: self.u64()?,
-            bytes: self.u64()?,
-            segments: Vec::new(),
-        };
-        let (mut messages, mut bytes) = (0_u64, 0_u64);
+    pub(crate) fn page(&mut self) -> Result<PageRef, ReplayError> {
+        let (id, slot, count) = (self.u64()?, PageSlot(self.u32()?), self.u32()?);
+        let (first, last, bytes) = (self.u64()?, self.u64()?, self.u64()?);
+        let mut segments = Vec::new();
+        let (mut messages, mut content) = (0_u64, 0_u64);
         for _ in 0..self.u32()? {
             let segment = self.u64()?;
             let needed = SegmentUse {
@@ -306,14 +284,23 @@ impl<'a> Reader<'a> {
                 bytes: self.u64()?,
             };
             messages = messages.saturating_add(needed.messages);
-            bytes = bytes.saturating_add(needed.bytes);
-            page.segments.push((segment, needed));
+            content = content.saturating_add(needed.bytes);
+            segments.push((segment, needed));
         }
-        let whole = messages == u64::from(page.count) && bytes == page.bytes;
-        if !whole || page.count == 0 || page.first > page.last {
-            return Err(self.problem(&format!("a page that contradicts itself, {page:?}")));
+        let whole = messages == u64::from(count) && content == bytes;
+        if !whole || count == 0 || first > last {
+            return Err(self.problem(&format!("page {id} contradicts itself")));
         }
-        Ok(page)
+        Ok(PageRef {
+            id,
+            slot,
+            count,
+            first,
+            last,
+            bytes,
+            segments: segments.into(),
+            is_odd: false,
+        })
     }
 
     /// One key of a `Remembered` record.

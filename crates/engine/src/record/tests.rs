@@ -1,5 +1,6 @@
 use super::*;
-use crate::SegmentUse;
+use crate::queue::long_lane::PageRef;
+use crate::{PageSlot, SegmentUse};
 
 fn positions_of(list: &[u64]) -> (Vec<u64>, usize) {
     let mut out = Vec::new();
@@ -179,14 +180,15 @@ fn pages_and_keys_come_back_whole_and_cut_ones_are_errors() {
         messages,
         bytes: messages * 100,
     };
-    let page = |id| PageImage {
+    let page = |id| PageRef {
         id,
-        slot: 3,
+        slot: PageSlot(3),
         count: 12,
         first: 40,
         last: 90,
         bytes: 1_200,
-        segments: vec![(4, needed(2)), (1 << 37, needed(10))],
+        segments: [(4, needed(2)), (1 << 37, needed(10))].into(),
+        is_odd: false,
     };
     let lane = PagedLane {
         key: "tenant",
@@ -194,7 +196,12 @@ fn pages_and_keys_come_back_whole_and_cut_ones_are_errors() {
         weight: 4,
     };
     let mut out = Vec::new();
-    encode_pages(&mut out, (QueueId(3), Millis(9)), lane, &[page(8), page(9)]);
+    encode_pages(
+        &mut out,
+        (QueueId(3), Millis(9)),
+        lane,
+        &[&page(8), &page(9)],
+    );
     let read = |bytes: &[u8]| {
         let mut reader = Reader::new(bytes);
         let header = reader.header()?;
@@ -209,11 +216,11 @@ fn pages_and_keys_come_back_whole_and_cut_ones_are_errors() {
     for cut in 0..out.len() {
         assert!(read(&out[..cut]).is_err(), "cut at {cut}");
     }
-    let lying = PageImage {
+    let lying = PageRef {
         count: 11,
         ..page(8)
     };
-    encode_pages(&mut out, (QueueId(3), Millis(9)), lane, &[lying, page(9)]);
+    encode_pages(&mut out, (QueueId(3), Millis(9)), lane, &[&lying, &page(9)]);
     assert!(read(&out).is_err(), "its segments hold more than it");
 
     encode_page_loaded(&mut out, QueueId(3), Millis(9), 8);
