@@ -17,7 +17,7 @@ use crate::support::{Draw, config, number_of, record, tiny};
 
 #[test]
 fn no_message_is_lost_by_any_crash() {
-    for seed in 0..1500 {
+    for seed in 0..1000 {
         if let Err(broken) = World::new(seed, Rules::default()).play() {
             panic!("seed {seed}: {broken}");
         }

@@ -19,6 +19,8 @@ mod keep_crash;
 #[cfg(test)]
 mod keep_damage;
 #[cfg(test)]
+mod keep_steps;
+#[cfg(test)]
 mod reclaim;
 #[cfg(test)]
 mod recovery_crash;
