@@ -45,6 +45,8 @@ pub struct Engine {
     pub(crate) jobs: VecDeque<Job>,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
+    /// Messages stored since the start.
+    pub(crate) stored: u64,
     /// What messages are captured is known by.
     pub(crate) generation: Generation,
     /// The capture under way.
@@ -102,6 +104,7 @@ impl Engine {
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
             graveyard: Vec::new(),
+            stored: 0,
             generation: Generation::default(),
             capture: None,
             storage_full: false,
@@ -202,6 +205,12 @@ impl Engine {
             out: &mut Vec::new(),
         };
         self.on_undelivered(cx, conn, batch);
+    }
+
+    /// Messages stored since the start, moves from one queue to another not counted.
+    #[must_use]
+    pub const fn stored(&self) -> u64 {
+        self.stored
     }
 
     /// While set, publishes and new queues are refused with `Storage`; settling goes on.

@@ -70,6 +70,7 @@ pub use queue_config::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey, Ordering,
     Overflow, QueueChanges, QueueConfig, QueueSpec, RetryPolicy, ScriptFailure,
 };
+pub use record::{named_snapshot, snapshot_record};
 pub use request::{ConnLimits, Request};
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};

@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     PageLoaded = 15,
     /// Deduplication keys: in snapshots and backups.
     Remembered = 16,
+    /// A snapshot counts from here on: the log may have lost what lies before its position.
+    Snapshot = 17,
 }
 
 impl Kind {
@@ -73,6 +75,7 @@ impl Kind {
             14 => Self::Pages,
             15 => Self::PageLoaded,
             16 => Self::Remembered,
+            17 => Self::Snapshot,
             _ => return None,
         })
     }
@@ -109,6 +112,23 @@ pub(crate) fn begin(out: &mut Vec<u8>, kind: Kind, queue: QueueId, now: Millis) 
     out.extend_from_slice(&0_u32.to_be_bytes());
     out.extend_from_slice(&0_u64.to_be_bytes());
     out.extend_from_slice(&now.0.to_be_bytes());
+}
+
+/// The record that says that snapshot `sequence` counts.
+#[must_use]
+pub fn snapshot_record(now: Millis, sequence: u64) -> Vec<u8> {
+    let mut record = Vec::new();
+    begin(&mut record, Kind::Snapshot, QueueId(0), now);
+    record.extend_from_slice(&sequence.to_be_bytes());
+    record
+}
+
+/// The number of the snapshot that a record says counts; `None` for all other records.
+#[must_use]
+pub fn named_snapshot(record: &[u8]) -> Option<u64> {
+    let mut reader = Reader::new(record);
+    let header = reader.header().ok()?;
+    (header.kind == Kind::Snapshot).then(|| reader.u64().ok())?
 }
 
 /// Where `Stored` keeps its first position, first id and count, so that they can be set last.

@@ -89,6 +89,7 @@ impl Engine {
             queue.dedup.insert(key, id, at);
             self.pins.add(at, 0);
         }
+        self.stored += u64::from(store.count);
         store.count = 0;
         if store.record.capacity() > 4 * RECORD_BYTES {
             store.record = Vec::new();

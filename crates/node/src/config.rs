@@ -9,6 +9,12 @@ pub struct NodeConfig {
     pub engine: EngineConfig,
     /// The log's.
     pub log: tanda_wal::Config,
+    /// Log between two snapshots, and so about the most that a start replays.
+    pub snapshot_bytes: u64,
+    /// Messages stored between two snapshots: a start keeps those in memory until it is done.
+    pub snapshot_messages: u64,
+    /// Memory for the index and the log's caches; over it publishes are refused. 0 = no limit.
+    pub memory_limit_bytes: u64,
 }
 
 impl NodeConfig {
@@ -18,6 +24,9 @@ impl NodeConfig {
         Self {
             engine: EngineConfig::default(),
             log: tanda_wal::Config::new(log_id, 0),
+            snapshot_bytes: 256 << 20,
+            snapshot_messages: 4_000_000,
+            memory_limit_bytes: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The node: one engine and its log.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use tanda_engine::{
     ConnId, DeliveryBatch, Engine, Event, Lsn, Millis, Output, ReplayError, Request, SubId,
@@ -10,9 +10,11 @@ use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 use crate::NodeStats;
 use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
-use crate::log_journal::{LogJournal, MemPages};
+use crate::log_journal::LogJournal;
+use crate::pages::PageFile;
 use crate::refuse::storage_failed;
 use crate::returns::Unreadable;
+use crate::snapshot::Snapshots;
 use crate::stats::Counters;
 use crate::upkeep::Upkeep;
 
@@ -25,8 +27,8 @@ use crate::upkeep::Upkeep;
 ///
 /// `now` never falls from call to call; a smaller one counts as the last.
 pub struct Node<D: Disk> {
-    engine: Engine,
-    log: Log<D>,
+    pub(crate) engine: Engine,
+    pub(crate) log: Log<D>,
     pub(crate) effects: EffectQueue,
     /// What the engine said in the call under way; empty between calls.
     outputs: Vec<Output>,
@@ -36,24 +38,53 @@ pub struct Node<D: Disk> {
     pub(crate) undelivered: Vec<DeliveryBatch>,
     /// Leased messages whose content could not be read, in order of `due_at`.
     pub(crate) unreadable: VecDeque<Unreadable>,
-    upkeep: Upkeep,
+    pub(crate) upkeep: Upkeep,
     pub(crate) counters: Counters,
     /// The newest time seen.
     pub(crate) now: Millis,
     clock_floor: Millis,
     storage_full: bool,
     failed: Option<String>,
-    pages: MemPages,
+    pub(crate) pages: PageFile<D>,
+    pub(crate) snapshots: Snapshots<D>,
+    pub(crate) log_id: u128,
+    /// Records of a slice of a snapshot; empty between calls.
+    pub(crate) slices: Vec<Vec<u8>>,
+    /// Segments that no message needs any more; empty between calls.
+    pub(crate) unreferenced: Vec<u64>,
+    /// Those of them whose last message's leaving is on disk once the log is durable up to here.
+    pub(crate) emptied: BTreeMap<u64, Lsn>,
+    /// Look for segments to free once the log is durable up to here.
+    pub(crate) sweep_once_durable: Option<Lsn>,
+    /// The log's claimed start when last looked at.
+    pub(crate) seen_start: Lsn,
+    pub(crate) memory_limit: u64,
+    /// When memory is counted next.
+    pub(crate) memory_at: Millis,
+    pub(crate) memory_full: bool,
+}
+
+/// What recovery has put together.
+pub(crate) struct Recovered<D: Disk> {
+    pub(crate) engine: Engine,
+    pub(crate) log: Log<D>,
+    pub(crate) pages: PageFile<D>,
+    pub(crate) snapshots: Snapshots<D>,
+    pub(crate) log_id: u128,
+    pub(crate) memory_limit: u64,
 }
 
 impl<D: Disk> Node<D> {
     /// Ends recovery.
-    pub(crate) fn start(
-        engine: Engine,
-        log: Log<D>,
-        segment_bytes: u64,
-        now: Millis,
-    ) -> Result<Self, ReplayError> {
+    pub(crate) fn start(recovered: Recovered<D>, now: Millis) -> Result<Self, ReplayError> {
+        let Recovered {
+            engine,
+            log,
+            pages,
+            snapshots,
+            log_id,
+            memory_limit,
+        } = recovered;
         // Later than all that is recorded: message ids go on after the newest, and a message must
         // not seem to be enqueued in the future.
         let newest = engine.newest_time();
@@ -62,7 +93,7 @@ impl<D: Disk> Node<D> {
         } else {
             now
         };
-        let upkeep = Upkeep::new(now, segment_bytes, end_of(&log), oldest_of(&log));
+        let upkeep = Upkeep::new(now, end_of(&log));
         let mut node = Self {
             engine,
             log,
@@ -77,7 +108,17 @@ impl<D: Disk> Node<D> {
             clock_floor: now,
             storage_full: false,
             failed: None,
-            pages: MemPages::default(),
+            pages,
+            snapshots,
+            log_id,
+            slices: Vec::new(),
+            unreferenced: Vec::new(),
+            emptied: BTreeMap::new(),
+            sweep_once_durable: Some(Lsn::ZERO),
+            seen_start: Lsn::ZERO,
+            memory_limit,
+            memory_at: now,
+            memory_full: false,
         };
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;
         node.note_room();
@@ -120,6 +161,7 @@ impl<D: Disk> Node<D> {
         let now = self.now;
         let more = self.with_engine(|engine, journal, out| engine.run(now, journal, out));
         self.look_after_log();
+        let more = more || self.snapshots.wants_slice();
         more && self.failed.is_none()
     }
 
@@ -142,8 +184,8 @@ impl<D: Disk> Node<D> {
         while let Some((conn, event)) = self.effects.pop(durable) {
             self.release(conn, event);
         }
-        self.cut_log();
-        self.upkeep.note_oldest(oldest_of(&self.log));
+        self.note_start();
+        self.sweep_segments();
         self.note_room();
     }
 
@@ -169,6 +211,8 @@ impl<D: Disk> Node<D> {
         [
             self.engine.next_deadline(),
             self.upkeep.next_deadline(),
+            self.snapshots
+                .idle_deadline(end_of(&self.log), self.upkeep.last_record_at()),
             unreadable,
         ]
         .into_iter()
@@ -181,6 +225,12 @@ impl<D: Disk> Node<D> {
     #[must_use]
     pub fn backlog_bytes(&self) -> usize {
         self.log.pending_bytes() + self.log.in_flight_bytes() + self.effects.bytes()
+    }
+
+    /// Whether publishes are refused because the memory limit is reached.
+    #[must_use]
+    pub const fn memory_full(&self) -> bool {
+        self.memory_full
     }
 
     /// Whether publishes are refused because the disk is full.
@@ -249,7 +299,7 @@ impl<D: Disk> Node<D> {
         );
     }
 
-    fn advance(&mut self, now: Millis) {
+    pub(crate) fn advance(&mut self, now: Millis) {
         self.now = self.now.max(now);
     }
 
@@ -324,31 +374,6 @@ impl<D: Disk> Node<D> {
         }
     }
 
-    /// The log's timers; see [`Upkeep`].
-    fn look_after_log(&mut self) {
-        self.upkeep
-            .note_floor(self.engine.log_floor(end_of(&self.log)));
-        if self.upkeep.should_ask(self.now) {
-            let (now, oldest) = (self.now, oldest_of(&self.log));
-            let needed =
-                self.with_engine(|engine, journal, _| engine.release_log(now, journal, oldest));
-            self.upkeep.note_asked(now, needed, end_of(&self.log));
-            // When nothing had to be written again, no flush may come.
-            self.cut_log();
-        }
-        if self.upkeep.take_idle(self.now) {
-            self.log.on_idle();
-        }
-    }
-
-    /// Gives up what nobody needs any more. Effects up to `durable` are released by now: until then
-    /// a delivery may point into what is cut off.
-    fn cut_log(&mut self) {
-        if let Some(before) = self.upkeep.take_cut(self.now, self.durable()) {
-            self.log.truncate_before(tanda_wal::Lsn(before.0));
-        }
-    }
-
     fn note_room(&mut self) {
         let is_full = match self.log.room() {
             Room::Ok => false,
@@ -357,8 +382,13 @@ impl<D: Disk> Node<D> {
         self.upkeep.note_room(self.now, !is_full);
         if is_full != self.storage_full {
             self.storage_full = is_full;
-            self.engine.set_storage_full(is_full);
+            self.note_refusal();
         }
+    }
+
+    pub(crate) fn note_refusal(&mut self) {
+        self.engine
+            .set_storage_full(self.storage_full || self.memory_full);
     }
 
     /// The node has failed: nothing that waits will become durable, and what the engine knows is
@@ -373,15 +403,11 @@ impl<D: Disk> Node<D> {
         self.unreadable.clear();
     }
 
-    fn durable(&self) -> Lsn {
+    pub(crate) fn durable(&self) -> Lsn {
         Lsn(self.log.durable().0)
     }
 }
 
-fn end_of<D: Disk>(log: &Log<D>) -> Lsn {
+pub(crate) fn end_of<D: Disk>(log: &Log<D>) -> Lsn {
     Lsn(log.end().0)
-}
-
-fn oldest_of<D: Disk>(log: &Log<D>) -> Lsn {
-    Lsn(log.oldest().0)
 }

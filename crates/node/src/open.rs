@@ -1,13 +1,17 @@
 //! Opening a node: recovery, and why it can fail.
 
 use core::fmt;
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::Arc;
 
-use tanda_engine::{Engine, Lsn, Millis};
+use tanda_engine::{Engine, Lsn, Millis, named_snapshot};
 use tanda_wal::{Disk, Log};
 
+use crate::node::Recovered;
+use crate::pages::PageFile;
+use crate::snapshot::files::{Found, look};
+use crate::snapshot::{Published, Schedule, Snapshots};
+use crate::stream::{StreamError, StreamHeader};
 use crate::{Node, NodeConfig};
 
 /// How far recovery has come.
@@ -34,6 +38,16 @@ pub enum OpenError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The snapshot that the log goes on from cannot be used.
+    Snapshot {
+        /// What is wrong.
+        problem: String,
+    },
+    /// The page file cannot be used.
+    Pages {
+        /// What is wrong.
+        problem: String,
+    },
     /// A newer build wrote this log.
     NewerVersion(tanda_wal::OpenError),
     /// The log could not be used: in use by another process, a disk call failed, wrong settings.
@@ -53,6 +67,10 @@ impl OpenError {
                 "start the build that wrote this log, or a newer one; if that is this build, the \
                  log is damaged: copy the data directory and see docs/recovery.md"
             }
+            Self::Snapshot { .. } | Self::Pages { .. } => {
+                "copy the data directory before anything else; `tanda repair` shows what is there \
+                 and saves what can be read"
+            }
             Self::NewerVersion(_) => "start the build that wrote this log, or a newer one",
             Self::Log(_) => "correct the cause and start again; nothing was changed",
         }
@@ -68,6 +86,7 @@ impl fmt::Display for OpenError {
                 "the record at log position {:#x} cannot be applied: {problem}",
                 at.0
             )?,
+            Self::Snapshot { problem } | Self::Pages { problem } => f.write_str(problem)?,
         }
         write!(f, "; {}", self.help())
     }
@@ -77,7 +96,7 @@ impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Corrupt(e) | Self::NewerVersion(e) | Self::Log(e) => e.source(),
-            Self::Record { .. } => None,
+            Self::Record { .. } | Self::Snapshot { .. } | Self::Pages { .. } => None,
         }
     }
 }
@@ -103,29 +122,131 @@ impl<D: Disk> Node<D> {
     ) -> Result<Self, OpenError> {
         let mut engine_config = config.engine;
         engine_config.segment_shift = config.log.segment_bytes.trailing_zeros();
-        let segment_bytes = config.log.segment_bytes;
+        let page_bytes = tanda_engine::page_bytes(engine_config.page_messages);
+        let (log_id, segment_bytes) = (config.log.log_id, config.log.segment_bytes);
         let mut engine = Engine::new(engine_config);
-        let mut replay = Replay {
-            done: RecoveryProgress::default(),
-            told: RecoveryProgress::default(),
+        let mut replay = Replay::default();
+        let looked = look(&*disk, log_id).map_err(|error| OpenError::Snapshot {
+            problem: error.to_string(),
+        })?;
+        let loaded = match &looked.found {
+            Some(found) => load(found, &mut engine, &mut |bytes| {
+                replay.note(found.header.at, bytes, progress);
+            })?,
+            None => Loaded::default(),
         };
-        let mut log = Log::open(disk, config.log, tanda_wal::Lsn(0), &mut |at, record| {
+        let used = std::collections::BTreeSet::new();
+        let pages = PageFile::open(
+            Arc::clone(&disk),
+            log_id,
+            page_bytes,
+            &used,
+            loaded.sequence,
+        );
+        let pages = pages.map_err(|error| OpenError::Pages {
+            problem: error.to_string(),
+        })?;
+        let mut missing = None;
+        let from = tanda_wal::Lsn(loaded.at.0);
+        let log = Log::open(Arc::clone(&disk), config.log, from, &mut |at, record| {
             let at = Lsn(at.0);
+            if let Some(named) = named_snapshot(record).filter(|named| *named > loaded.sequence) {
+                missing = Some(named);
+                return Err(tanda_wal::ReplayError("its snapshot is missing".into()));
+            }
             engine.replay(at, record).map_err(refusal)?;
             replay.note(at, record.len(), progress);
             Ok(())
-        })
-        .map_err(classify)?;
-        log.keep_segments(&BTreeSet::new()).map_err(classify)?;
+        });
+        if let Some(named) = missing {
+            return Err(snapshot_missing(named, &looked.invalid));
+        }
+        let mut log = log.map_err(classify)?;
+        let needed = engine.segments().map(|(segment, _)| segment).collect();
+        log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);
         let at = replay.done.at;
-        Self::start(engine, log, segment_bytes, now).map_err(|error| OpenError::Record {
+        let schedule = Schedule {
+            log_bytes: config.snapshot_bytes,
+            messages: config.snapshot_messages,
+            segment_bytes,
+        };
+        let found = looked
+            .found
+            .map(|found| (found.index, loaded.published(&found.header)));
+        let recovered = Recovered {
+            engine,
+            log,
+            pages,
+            snapshots: Snapshots::new(disk, schedule, found),
+            log_id,
+            memory_limit: config.memory_limit_bytes,
+        };
+        Self::start(recovered, now).map_err(|error| OpenError::Record {
             at,
             problem: error.problem,
         })
     }
 }
 
+/// What was loaded of a snapshot; all zero when there is none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loaded {
+    sequence: u64,
+    at: Lsn,
+    bytes: u64,
+}
+
+impl Loaded {
+    const fn published(self, header: &StreamHeader) -> Published {
+        Published {
+            sequence: self.sequence,
+            at: self.at,
+            taken_at: Millis(header.taken_at_ms),
+            bytes: self.bytes,
+            took_ms: 0,
+        }
+    }
+}
+
+/// Puts a snapshot into the engine.
+fn load<D: Disk>(
+    found: &Found<D>,
+    engine: &mut Engine,
+    note: &mut dyn FnMut(usize),
+) -> Result<Loaded, OpenError> {
+    let failed = |problem: String| OpenError::Snapshot {
+        problem: format!("{}: {problem}", found.name()),
+    };
+    let mut stream = found.read().map_err(|error| failed(error.to_string()))?;
+    let header = stream.header();
+    let mut loaded = Loaded {
+        sequence: header.sequence,
+        at: header.at,
+        bytes: 0,
+    };
+    while let Some(record) = stream
+        .next_record()
+        .map_err(|error| failed(error.to_string()))?
+    {
+        engine
+            .replay(header.at, record)
+            .map_err(|error| failed(error.problem))?;
+        loaded.bytes += record.len() as u64;
+        note(record.len());
+    }
+    Ok(loaded)
+}
+
+fn snapshot_missing(named: u64, invalid: &[(&'static str, StreamError)]) -> OpenError {
+    let mut problem = format!("the log goes on from snapshot {named}, which is not there");
+    for (name, error) in invalid {
+        problem.push_str(&format!("; {name} does not count: {error}"));
+    }
+    OpenError::Snapshot { problem }
+}
+
+#[derive(Default)]
 struct Replay {
     done: RecoveryProgress,
     told: RecoveryProgress,

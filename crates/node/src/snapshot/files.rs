@@ -23,10 +23,20 @@ pub(crate) struct Found<D: Disk> {
 }
 
 impl<D: Disk> Found<D> {
+    /// Its file's name.
+    pub(crate) fn name(&self) -> &'static str {
+        name_of(self.index)
+    }
+
     /// Reads it from its beginning.
     pub(crate) fn read(&self) -> Result<StreamReader<FileReader<D::File>>, StreamError> {
         StreamReader::open(FileReader::new(Arc::clone(&self.file)))
     }
+}
+
+fn name_of(index: usize) -> &'static str {
+    let [first, second] = SNAPSHOT_FILES;
+    if index == 0 { first } else { second }
 }
 
 /// What the two files hold.
@@ -149,8 +159,7 @@ impl<D: Disk> Target<D> {
     }
 
     fn name(&self) -> &'static str {
-        let [first, second] = SNAPSHOT_FILES;
-        if self.index == 0 { first } else { second }
+        name_of(self.index)
     }
 
     /// Writes the next bytes.

@@ -1,0 +1,180 @@
+//! What the node does for its log and its snapshots beside requests: decides little, moves things
+//! between engine, log, pages and snapshots in the right order.
+
+use tanda_engine::{Lsn, Millis, snapshot_record};
+use tanda_wal::Disk;
+
+use crate::Node;
+use crate::background::{BackgroundJob, BackgroundOutcome};
+use crate::node::end_of;
+use crate::snapshot::Published;
+
+/// Messages of one slice of a snapshot: well below a millisecond.
+const SLICE_MESSAGES: usize = 1024;
+/// How often memory is counted.
+const MEMORY_MS: u64 = 100;
+/// Publishes are taken again below this many percent of the limit.
+const MEMORY_LOW_PERCENT: u64 = 95;
+
+impl<D: Disk> Node<D> {
+    /// The log's timers, the next slice of a snapshot, memory.
+    pub(crate) fn look_after_log(&mut self) {
+        self.note_emptied();
+        if self.upkeep.take_idle(self.now) {
+            self.log.on_idle();
+        }
+        self.advance_snapshot();
+        self.watch_memory();
+    }
+
+    /// What blocks on the disk and can wait; run it anywhere and give the outcome to
+    /// [`Self::on_background`]. At most one job is out.
+    #[must_use]
+    pub fn take_background(&mut self) -> Option<BackgroundJob<D>> {
+        if self.failed().is_some() {
+            return None;
+        }
+        let (proven, durable) = (Lsn(self.log.proven().0), self.durable());
+        let pages = &self.pages;
+        self.snapshots.take_job(proven, durable, || pages.handle())
+    }
+
+    /// A background job has ended, well or not.
+    pub fn on_background(&mut self, now: Millis, outcome: BackgroundOutcome<D>) {
+        self.advance(now);
+        let published = self.snapshots.on_outcome(self.now, outcome);
+        if let Some(published) = published
+            && self.failed().is_none()
+        {
+            self.on_published(published);
+        }
+    }
+
+    /// Takes a snapshot soon, whether one is due or not.
+    pub const fn want_snapshot(&mut self) {
+        self.snapshots.want();
+    }
+
+    /// The snapshot that a start would use.
+    #[must_use]
+    pub const fn published_snapshot(&self) -> Option<Published> {
+        self.snapshots.published()
+    }
+
+    fn advance_snapshot(&mut self) {
+        let end = end_of(&self.log);
+        let idle_ms = self.upkeep.last_record_at().until(self.now);
+        if self
+            .snapshots
+            .is_due(self.now, end, self.engine.stored(), idle_ms)
+        {
+            self.begin_snapshot();
+        }
+        if !self.snapshots.wants_slice() {
+            return;
+        }
+        let mut slices = core::mem::take(&mut self.slices);
+        let done = self.engine.capture_slice(SLICE_MESSAGES, &mut slices);
+        self.snapshots.on_slice(&mut slices, end, done);
+        self.slices = slices;
+        if done {
+            // What is captured must be proven to be on disk, which the next batch says.
+            self.upkeep.want_marker(self.now);
+        }
+    }
+
+    fn begin_snapshot(&mut self) {
+        let (now, stored) = (self.now, self.engine.stored());
+        let at = self.with_engine(|engine, journal, _| engine.begin_capture(now, journal));
+        let sequence = self.snapshots.begin(now, self.log_id, at, stored);
+        self.pages.on_begun(sequence);
+    }
+
+    /// A start would use this snapshot from now on: the log says so and may lose its beginning.
+    fn on_published(&mut self, published: Published) {
+        let record = snapshot_record(self.now, published.sequence);
+        if self.log.append(&record).is_err() {
+            // Poisoned: the next call that writes says so.
+            return;
+        }
+        self.log.set_start(tanda_wal::Lsn(published.at.0));
+        self.pages.on_published(published.sequence);
+        self.upkeep.note_end(self.now, end_of(&self.log));
+        // The segments before go once the next batch after this one says where the log starts.
+        self.sweep_once_durable = Some(end_of(&self.log));
+    }
+
+    /// Segments whose last message left: they go when that is on disk.
+    fn note_emptied(&mut self) {
+        self.engine.take_unreferenced(&mut self.unreferenced);
+        let end = end_of(&self.log);
+        for segment in self.unreferenced.drain(..) {
+            self.emptied.insert(segment, end);
+            self.sweep_once_durable.get_or_insert(end);
+        }
+    }
+
+    /// Gives segments back that nothing needs any more. Effects up to `durable` are released by
+    /// now: until then a delivery may point into one.
+    pub(crate) fn sweep_segments(&mut self) {
+        let durable = self.durable();
+        if self.sweep_once_durable.is_none_or(|at| durable < at) {
+            return;
+        }
+        self.sweep_once_durable = None;
+        let mut free = Vec::new();
+        for file in self.log.segment_files() {
+            let mut windows = file.index..file.index + file.windows;
+            let waits = |window: &u64| self.emptied.get(window).is_some_and(|at| *at > durable);
+            let is_used = |window: u64| self.engine.segment_use(window).messages > 0;
+            if file.is_replayed || windows.any(|window| is_used(window) || waits(&window)) {
+                continue;
+            }
+            free.push(file.index);
+        }
+        for window in free {
+            self.log.free_segment(window);
+            self.emptied.remove(&window);
+        }
+        if let Some(later) = self.emptied.values().filter(|at| **at > durable).min() {
+            self.sweep_once_durable = Some(*later);
+        }
+        self.emptied.retain(|_, at| *at > durable);
+    }
+
+    /// When the log's start moves, what lies before it can go.
+    pub(crate) fn note_start(&mut self) {
+        let start = Lsn(self.log.claimed_start().0);
+        if start != self.seen_start {
+            self.seen_start = start;
+            self.sweep_once_durable.get_or_insert(self.durable());
+            // Files go with a flush, which may have to be asked for.
+            self.upkeep.want_marker(self.now);
+        }
+    }
+
+    /// Over the memory limit publishes are refused.
+    fn watch_memory(&mut self) {
+        if self.memory_limit == 0 || self.now < self.memory_at {
+            return;
+        }
+        self.memory_at = self.now.after_ms(MEMORY_MS);
+        let used = self.memory_bytes();
+        let is_over = if self.memory_full {
+            used > self.memory_limit / 100 * MEMORY_LOW_PERCENT
+        } else {
+            used > self.memory_limit
+        };
+        if is_over != self.memory_full {
+            self.memory_full = is_over;
+            self.note_refusal();
+        }
+    }
+
+    /// About what the index and the log's caches hold.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.engine.memory_bytes()
+            + self.log.stats().cached_bytes as u64
+            + self.backlog_bytes() as u64
+    }
+}
