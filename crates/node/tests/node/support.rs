@@ -31,6 +31,7 @@ pub(crate) struct World {
 pub(crate) fn config() -> NodeConfig {
     NodeConfig {
         log: tanda_wal::Config::small(7, 0),
+        snapshot_bytes: 256 << 10,
         ..NodeConfig::new(7)
     }
 }
@@ -94,11 +95,23 @@ impl World {
         true
     }
 
-    /// Runs and flushes until neither has anything to do.
+    /// Does what waits in the background, if anything does.
+    pub(crate) fn background(&mut self) -> bool {
+        let Some(job) = self.node.take_background() else {
+            return false;
+        };
+        let outcome = job.run();
+        self.node.on_background(self.now, outcome);
+        self.after_call();
+        true
+    }
+
+    /// Runs, flushes and works in the background until there is nothing to do.
     pub(crate) fn settle_down(&mut self) {
         for _ in 0..10_000 {
             self.run();
-            if !self.flush() {
+            let flushed = self.flush();
+            if !self.background() && !flushed {
                 return;
             }
         }
