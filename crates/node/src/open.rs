@@ -135,7 +135,7 @@ impl<D: Disk> Node<D> {
             })?,
             None => Loaded::default(),
         };
-        let used = std::collections::BTreeSet::new();
+        let used = engine.pages_in_use();
         let pages = PageFile::open(
             Arc::clone(&disk),
             log_id,
@@ -143,7 +143,7 @@ impl<D: Disk> Node<D> {
             &used,
             loaded.sequence,
         );
-        let pages = pages.map_err(|error| OpenError::Pages {
+        let mut pages = pages.map_err(|error| OpenError::Pages {
             problem: error.to_string(),
         })?;
         let mut missing = None;
@@ -154,7 +154,10 @@ impl<D: Disk> Node<D> {
                 missing = Some(named);
                 return Err(tanda_wal::ReplayError("its snapshot is missing".into()));
             }
-            engine.replay(at, record).map_err(refusal)?;
+            let read = &mut |slot, into: &mut Vec<u8>| pages.read(slot, into).is_ok();
+            engine
+                .replay_with_pages(at, record, read)
+                .map_err(refusal)?;
             replay.note(at, record.len(), progress);
             Ok(())
         });

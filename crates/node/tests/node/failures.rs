@@ -277,7 +277,10 @@ fn remembered_keys_keep_no_part_of_the_log() {
     }
     world.pass(40_000, 500);
     let held = world.node.stats().log.segments;
-    assert!(held <= 5, "{held} segments although only keys are remembered");
+    assert!(
+        held <= 5,
+        "{held} segments although only keys are remembered"
+    );
     world.pass(20_000, 500);
     let after = world.node.stats().log.segments;
     assert!(after <= 3, "{held} segments, then {after}");
