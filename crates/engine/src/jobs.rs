@@ -6,7 +6,7 @@ use crate::moves::Move;
 use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
-use crate::queue::lanes::RingWalk;
+use crate::queue::picks::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
 use crate::{AdminReply, Event, Millis, QueueId, Redriven, ReplyTo};

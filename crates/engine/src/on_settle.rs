@@ -110,7 +110,15 @@ impl Engine {
         let entry = queue.entries.at(lease.slot);
         // `None`: nothing of a transient message is written.
         let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
+        let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
         match item.settlement {
+            Settlement::Unsent {
+                consumer,
+                deliveries,
+                redrives,
+            } if lease_of != (consumer, deliveries, redrives) => {
+                return Err(SettleError::MessageNotFound);
+            }
             Settlement::Ack => {
                 queue.preserve(lease.slot);
                 // Out of the leases at once: the same id later in the batch is not leased.
@@ -137,19 +145,7 @@ impl Engine {
                 entry.failures = entry.failures.saturating_add(1);
                 self.set_dead(index, lease, item.id, scratch);
             }
-            Settlement::Requeue => {
-                queue.give_back(lease.slot, None);
-                scratch.requeued.extend(position);
-            }
-            Settlement::Unsent {
-                consumer,
-                deliveries,
-                redrives,
-            } => {
-                let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
-                if lease_of != (consumer, deliveries, redrives) {
-                    return Err(SettleError::MessageNotFound);
-                }
+            Settlement::Requeue | Settlement::Unsent { .. } => {
                 queue.give_back(lease.slot, None);
                 scratch.requeued.extend(position);
             }

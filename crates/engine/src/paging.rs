@@ -6,8 +6,8 @@
 use crate::engine::{Cx, Engine};
 use crate::page::{PageHead, PagedMessage, begin_page, put_paged, read_page};
 use crate::queue::entries::Slot;
-use crate::queue::lanes::{RingWalk, Taken};
 use crate::queue::long_lane::PageRef;
+use crate::queue::picks::{RingWalk, Taken};
 use crate::queues::QueueIndex;
 use crate::record::encode_page_loaded;
 use crate::{PageSlot, QueueId};

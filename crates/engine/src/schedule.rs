@@ -11,8 +11,8 @@ use crate::on_settle::SettleScratch;
 use crate::paging::READS_MAX;
 use crate::queue::Queue;
 use crate::queue::entries::{Flags, Slot};
-use crate::queue::lanes::Taken;
 use crate::queue::leases::NEVER;
+use crate::queue::picks::Taken;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::{

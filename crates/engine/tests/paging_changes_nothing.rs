@@ -64,11 +64,9 @@ impl Twins {
             segment_shift: 12,
             ..EngineConfig::default()
         };
-        let small = EngineConfig {
-            page_messages: 1 + u32::try_from(random.below(6)).unwrap(),
-            lane_hot: 1 + u32::try_from(random.below(6)).unwrap(),
-            ..config.clone()
-        };
+        let mut small = config.clone();
+        small.page_messages = 1 + u32::try_from(random.below(6)).unwrap();
+        small.lane_hot = 1 + u32::try_from(random.below(6)).unwrap();
         let (mut paged, mut plain) = (Harness::with_config(small), Harness::with_config(config));
         for name in QUEUES {
             let overflow = |overflow| MaxLength {

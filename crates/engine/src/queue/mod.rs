@@ -17,6 +17,7 @@ pub(crate) mod leases;
 pub(crate) mod long_lane;
 mod oldest;
 mod paging;
+pub(crate) mod picks;
 mod rings;
 mod take;
 
@@ -34,8 +35,9 @@ use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
 use groups::Groups;
-use lanes::{Lanes, Taken};
+use lanes::Lanes;
 use leases::{Lease, Leases};
+use picks::Taken;
 
 /// What a queue is to its partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::entries::Entries;
-use super::lanes::{Lanes, Taken};
+use super::lanes::Lanes;
+use super::picks::Taken;
 
 /// Lanes by the position of their first message.
 ///

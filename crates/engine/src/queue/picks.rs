@@ -1,0 +1,227 @@
+//! Ready messages go into their lanes and come out: the next one by priority, turn and position.
+
+use super::entries::{Entries, NIL, Slot};
+use super::lanes::{Lane, Lanes};
+
+/// How far [`Lanes::take_before`] has come; for one step, in which nothing becomes ready.
+#[derive(Debug, Default)]
+pub(crate) struct RingWalk {
+    /// Rings that have nothing to take.
+    passed: usize,
+}
+
+/// What was taken out of the lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// This message.
+    Message(Slot),
+    /// Nothing yet: the message is in the first page of this lane, which is to be read first.
+    InPage(u32),
+    /// There is none.
+    Nothing,
+}
+
+impl Lanes {
+    /// Puts a message into its lane, at the place its position gives it.
+    pub(crate) fn push(&mut self, entries: &mut Entries, slot: Slot) {
+        let entry = entries.at_mut(slot);
+        entry.next = NIL;
+        let (lane, position) = (entry.lane, entry.position);
+        let hot = self.lane_hot;
+        let it = self.at_mut(lane);
+        if it.behind.is_none() && it.ready < hot {
+            self.push_front(entries, slot);
+        } else {
+            self.push_long(entries, slot);
+        }
+        self.ready += 1;
+        let it = self.at_mut(lane);
+        it.ready += 1;
+        if !it.is_on_ring() && it.may_join(entries, position) {
+            self.join_ring(lane);
+        }
+        if self.oldest.is_some() && self.first(entries, lane).is_some_and(|it| it.0 == position) {
+            self.note_first(entries, lane);
+        }
+    }
+
+    /// Puts a message before everything that is behind the front. Not yet counted.
+    pub(super) fn push_front(&mut self, entries: &mut Entries, slot: Slot) {
+        let entry = entries.at(slot);
+        let (lane, position) = (entry.lane, entry.position);
+        let it = self.at_mut(lane);
+        if it.front.head == NIL || position > it.front.tail_position {
+            it.front.push(entries, slot, position);
+        } else {
+            it.returned.get_or_insert_default().insert(position, slot);
+        }
+    }
+
+    /// The first message of a lane, by position; without a slot when it is in a page.
+    pub(super) fn first(&self, entries: &Entries, lane: u32) -> Option<(u64, Option<Slot>)> {
+        let it = self.at(lane);
+        let back = it.returned.as_ref().and_then(|set| set.first_key_value());
+        let back = back.map(|(position, slot)| (*position, Some(*slot)));
+        let front = if it.front.head == NIL {
+            let page = it.behind.as_ref().and_then(|it| it.pages.front());
+            page.map(|page| (page.first, None))
+        } else {
+            Some((entries.at(it.front.head).position, Some(it.front.head)))
+        };
+        match (front, back) {
+            (Some(front), Some(back)) => Some(if front.0 < back.0 { front } else { back }),
+            (front, back) => front.or(back),
+        }
+    }
+
+    /// Takes the first message out of a lane; the lane stays on its ring.
+    fn pop_first(&mut self, entries: &Entries, lane: u32) -> Option<Slot> {
+        let it = self.at(lane);
+        let slot = if it.returned.is_none() {
+            (it.front.head != NIL).then_some(it.front.head)?
+        } else {
+            self.first(entries, lane)?.1?
+        };
+        let it = self.at_mut(lane);
+        if it.front.head == slot {
+            it.front.head = entries.at(slot).next;
+            if it.front.head == NIL && it.behind.is_some() {
+                self.move_up(lane);
+            }
+        } else if let Some(set) = it.returned.as_mut() {
+            set.remove(&entries.at(slot).position);
+            if set.is_empty() {
+                it.returned = None;
+            }
+        }
+        self.at_mut(lane).ready -= 1;
+        self.ready -= 1;
+        Some(slot)
+    }
+
+    /// The next message by priority, turn and position.
+    pub(crate) fn pick(&mut self, entries: &Entries) -> Taken {
+        let Some((ring, lane)) = self.turn() else {
+            return Taken::Nothing;
+        };
+        if self.is_first_paged(entries, lane) {
+            return Taken::InPage(lane);
+        }
+        let quantum = self.quantum;
+        let it = self.at_mut(lane);
+        if it.deficit <= 0 {
+            it.deficit += i64::from(it.weight.max(1)).saturating_mul(quantum);
+        }
+        it.deficit -= 1;
+        let turn_over = it.deficit <= 0;
+        let Some(slot) = self.pop_first(entries, lane) else {
+            return Taken::Nothing;
+        };
+        let it = self.at(lane);
+        let next = it.next;
+        if it.ready == 0 {
+            self.leave_ring(ring, lane);
+        } else if turn_over && let Some(ring) = self.rings.get_mut(ring) {
+            ring.current = next;
+        }
+        Taken::Message(slot)
+    }
+
+    /// The first message of a lane is in a page.
+    fn is_first_paged(&self, entries: &Entries, lane: u32) -> bool {
+        let it = self.at(lane);
+        it.front.head == NIL
+            && it.behind.is_some()
+            && self.first(entries, lane).is_some_and(|it| it.1.is_none())
+    }
+
+    fn turn(&self) -> Option<(usize, u32)> {
+        let ring = self.rings.iter().position(|ring| ring.lanes > 0)?;
+        Some((ring, self.rings.get(ring)?.current))
+    }
+
+    /// Takes the first message of a lane without using up the lane's turn.
+    pub(super) fn take_first(&mut self, entries: &Entries, lane: u32) -> Taken {
+        if self.is_first_paged(entries, lane) {
+            return Taken::InPage(lane);
+        }
+        let Some(slot) = self.pop_first(entries, lane) else {
+            return Taken::Nothing;
+        };
+        let it = self.at(lane);
+        if it.ready == 0 {
+            let priority = it.priority;
+            if let Some(ring) = self.rings.iter().position(|ring| ring.priority == priority) {
+                self.leave_ring(ring, lane);
+            }
+        }
+        Taken::Message(slot)
+    }
+
+    /// Takes any ready message with a position below `limit`. Lanes
+    /// whose first message is not below it are passed over: the turn moves on to the lane found,
+    /// and rings without one are noted in `walk`, so that who calls this again and again in one
+    /// step walks each ring once.
+    pub(crate) fn take_before(
+        &mut self,
+        entries: &Entries,
+        limit: u64,
+        walk: &mut RingWalk,
+    ) -> Taken {
+        for index in walk.passed..self.rings.len() {
+            walk.passed = index;
+            let (lanes, mut lane) = match self.rings.get(index) {
+                Some(ring) if ring.lanes > 0 => (ring.lanes, ring.current),
+                _ => continue,
+            };
+            for _ in 0..lanes {
+                let next = self.at(lane).next;
+                let first = self.first(entries, lane);
+                if first.is_some_and(|(position, _)| position < limit) {
+                    if let Some(ring) = self.rings.get_mut(index) {
+                        ring.current = lane;
+                    }
+                    return self.take_first(entries, lane);
+                }
+                lane = next;
+            }
+        }
+        walk.passed = self.rings.len();
+        Taken::Nothing
+    }
+
+    /// Messages of the slot's lane that go before it, counted up to `most`.
+    pub(crate) fn ahead(&self, entries: &Entries, slot: Slot, most: u64) -> u64 {
+        let entry = entries.at(slot);
+        let it = self.at(entry.lane);
+        let mut ahead = it.returned_before(entry.position);
+        let mut count = |mut walk: Slot| {
+            while walk != NIL && walk != slot && ahead < most {
+                if entries.at(walk).position < entry.position {
+                    ahead += 1;
+                }
+                walk = entries.at(walk).next;
+            }
+        };
+        count(it.front.head);
+        if let Some(behind) = &it.behind {
+            count(behind.back.head);
+            let before = behind.pages.iter().filter(|it| it.last < entry.position);
+            ahead += before.map(|page| u64::from(page.count)).sum::<u64>();
+        }
+        ahead.min(most)
+    }
+}
+
+impl Lane {
+    /// A message at `position` came: the lane, which is on no ring, has something to deliver.
+    fn may_join(&mut self, entries: &Entries, position: u64) -> bool {
+        match self.behind.as_deref_mut() {
+            Some(behind) if behind.stalled => {
+                behind.stalled = position >= behind.first(entries);
+                !behind.stalled
+            }
+            _ => true,
+        }
+    }
+}
