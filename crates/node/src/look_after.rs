@@ -55,6 +55,12 @@ impl<D: Disk> Node<D> {
         self.snapshots.want();
     }
 
+    /// How many snapshots failed since the start, and why the newest did.
+    #[must_use]
+    pub fn snapshot_failures(&self) -> (u64, Option<&str>) {
+        self.snapshots.failures()
+    }
+
     /// The snapshot that a start would use.
     #[must_use]
     pub const fn published_snapshot(&self) -> Option<Published> {

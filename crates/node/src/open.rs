@@ -2,10 +2,11 @@
 
 use core::fmt;
 use std::error::Error;
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use tanda_engine::{Engine, Lsn, Millis, named_snapshot};
-use tanda_wal::{Disk, Log};
+use tanda_wal::{Disk, DiskCall, DiskError, Log};
 
 use crate::node::Recovered;
 use crate::pages::PageFile;
@@ -126,9 +127,7 @@ impl<D: Disk> Node<D> {
         let (log_id, segment_bytes) = (config.log.log_id, config.log.segment_bytes);
         let mut engine = Engine::new(engine_config);
         let mut replay = Replay::default();
-        let looked = look(&*disk, log_id).map_err(|error| OpenError::Snapshot {
-            problem: error.to_string(),
-        })?;
+        let looked = look(&*disk, log_id).map_err(disk_failed)?;
         let loaded = match &looked.found {
             Some(found) => load(found, &mut engine, &mut |bytes| {
                 replay.note(found.header.at, bytes, progress);
@@ -143,9 +142,7 @@ impl<D: Disk> Node<D> {
             &used,
             loaded.sequence,
         );
-        let mut pages = pages.map_err(|error| OpenError::Pages {
-            problem: error.to_string(),
-        })?;
+        let mut pages = pages.map_err(pages_failed)?;
         let mut missing = None;
         let from = tanda_wal::Lsn(loaded.at.0);
         let log = Log::open(Arc::clone(&disk), config.log, from, &mut |at, record| {
@@ -221,17 +218,18 @@ fn load<D: Disk>(
     let failed = |problem: String| OpenError::Snapshot {
         problem: format!("{}: {problem}", found.name()),
     };
-    let mut stream = found.read().map_err(|error| failed(error.to_string()))?;
+    let unreadable = |error| match error {
+        StreamError::Io(error) => disk_failed(DiskError::new(DiskCall::Read, found.name(), error)),
+        error => failed(error.to_string()),
+    };
+    let mut stream = found.read().map_err(unreadable)?;
     let header = stream.header();
     let mut loaded = Loaded {
         sequence: header.sequence,
         at: header.at,
         bytes: 0,
     };
-    while let Some(record) = stream
-        .next_record()
-        .map_err(|error| failed(error.to_string()))?
-    {
+    while let Some(record) = stream.next_record().map_err(unreadable)? {
         engine
             .replay(header.at, record)
             .map_err(|error| failed(error.problem))?;
@@ -239,6 +237,20 @@ fn load<D: Disk>(
         note(record.len());
     }
     Ok(loaded)
+}
+
+/// The disk failed: nothing is wrong with what is on it, and it can be tried again.
+const fn disk_failed(error: DiskError) -> OpenError {
+    OpenError::Log(tanda_wal::OpenError::Disk(error))
+}
+
+fn pages_failed(error: DiskError) -> OpenError {
+    match error.source.kind() {
+        ErrorKind::NotFound | ErrorKind::UnexpectedEof => OpenError::Pages {
+            problem: error.to_string(),
+        },
+        _ => disk_failed(error),
+    }
 }
 
 fn snapshot_missing(named: u64, invalid: &[(&'static str, StreamError)]) -> OpenError {

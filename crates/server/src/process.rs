@@ -16,6 +16,20 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// Memory that this process may use: the machine's, or its control group's where that is less;
+/// `None` where the system does not say.
+#[must_use]
+pub(crate) fn memory_bytes() -> Option<u64> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    let machine = kib.checked_mul(1024)?;
+    // Inside a container its own group is mounted here. "max" is no number.
+    let group = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let group = group.and_then(|text| text.trim().parse().ok());
+    Some(machine.min(group.unwrap_or(u64::MAX)))
+}
+
 /// Raises the limit of open files as far as the system allows, and warns when it is still too low
 /// for `connections` connections.
 pub(crate) fn raise_open_files(connections: u64) {

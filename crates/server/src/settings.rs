@@ -6,9 +6,15 @@ use tanda_session::fila::SessionConfig;
 
 use crate::{
     config::{BackoffShape, ByteSize, Config},
-    random,
+    process, random,
     shard::InboxLimits,
 };
+
+/// Share of the machine's memory that may be used when `memory.limit` says nothing.
+const DEFAULT_MEMORY_PERCENT: u64 = 60;
+
+/// The log's cache takes at most one part in this many of the memory limit.
+const CACHE_OF_LIMIT: u64 = 8;
 
 /// The node's settings.
 pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
@@ -24,7 +30,18 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         seed: random::seed(),
         ..EngineConfig::default()
     };
-    node.log.cache_bytes = usize_of(config.memory_log_cache);
+    let limit = match config.memory_limit.0 {
+        0 => process::memory_bytes().map_or(0, |bytes| bytes / 100 * DEFAULT_MEMORY_PERCENT),
+        bytes => bytes,
+    };
+    node.memory_limit_bytes = limit;
+    node.snapshot_bytes = config.snapshot_bytes.0;
+    let cache = if limit == 0 {
+        config.memory_log_cache.0
+    } else {
+        config.memory_log_cache.0.min(limit / CACHE_OF_LIMIT)
+    };
+    node.log.cache_bytes = usize_of(ByteSize(cache));
     node.log.keep_free_bytes = config.disk_reserve.0;
     node
 }

@@ -170,6 +170,11 @@ options! {
     /// Newest part of the log that is kept in memory, so that it is delivered without reading the
     /// disk.
     memory_log_cache: ByteSize = "memory.log_cache", "64MiB", "1MiB" ..= "64GiB";
+    /// Memory for messages that wait and for the log's cache; over it new messages are refused while
+    /// settling goes on. 0B: 60 % of what the machine, or the process's control group, has.
+    memory_limit: ByteSize = "memory.limit", "0B", "0B" ..= "16TiB";
+    /// Log between two snapshots, and so about the most that a start reads again.
+    snapshot_bytes: ByteSize = "snapshot.bytes", "256MiB", "1MiB" ..= "1TiB";
     /// Free space below which new messages are refused while settling goes on.
     disk_reserve: ByteSize = "disk.reserve", "64MiB", "0B" ..= "1TiB";
 }

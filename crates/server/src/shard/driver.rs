@@ -12,14 +12,14 @@ use std::{
 };
 
 use tanda_engine::{ConnId, Event, Millis, Request};
-use tanda_node::Node;
-use tanda_wal::Disk;
+use tanda_node::{BackgroundJob, Node};
+use tanda_wal::{Disk, FlushJob};
 
 use super::{
     Question, ShardInbox, ShardTaken, Snapshot,
     inbox::{Wait, Want},
     outboxes::Outboxes,
-    sync::Flusher,
+    sync::{Finished, Worker},
 };
 use crate::clock::Clock;
 
@@ -35,7 +35,8 @@ pub(super) struct Driver<D: Disk> {
     node: Node<D>,
     clock: Clock,
     inbox: Arc<ShardInbox<D>>,
-    flusher: Flusher<D>,
+    flusher: Worker<FlushJob<D>>,
+    background: Worker<BackgroundJob<D>>,
     taken: ShardTaken<D>,
     outboxes: Outboxes,
     released: Vec<(ConnId, Event)>,
@@ -52,6 +53,9 @@ pub(super) struct Driver<D: Disk> {
 struct Told {
     failed: bool,
     storage_full: bool,
+    memory_full: bool,
+    /// Failed snapshots.
+    snapshot_failures: u64,
     /// Read errors, and when they were last told of.
     read_errors: u64,
     read_errors_at: Option<Instant>,
@@ -65,7 +69,7 @@ impl<D: Disk> Driver<D> {
         node: Node<D>,
         clock: Clock,
         inbox: Arc<ShardInbox<D>>,
-        flusher: Flusher<D>,
+        (flusher, background): (Worker<FlushJob<D>>, Worker<BackgroundJob<D>>),
         backlog_bytes_max: usize,
     ) -> Self {
         Self {
@@ -73,6 +77,7 @@ impl<D: Disk> Driver<D> {
             clock,
             inbox,
             flusher,
+            background,
             taken: ShardTaken::default(),
             outboxes: Outboxes::default(),
             released: Vec::new(),
@@ -88,16 +93,11 @@ impl<D: Disk> Driver<D> {
         while !self.is_finished() {
             self.collect();
             let now = self.clock.now();
-            if let Some(outcome) = self.taken.flushed.take() {
-                self.flushing = false;
-                self.node.on_flushed(now, outcome);
-                self.begin_flush();
-                self.release();
-                self.tell();
-            }
+            self.take_finished(now);
             if !self.is_stalled() {
                 let handled = self.handle_slice(now);
                 self.busy = self.node.run(now);
+                self.tell();
                 if handled == 1 && self.is_alone() {
                     self.release();
                     self.flush_here();
@@ -106,7 +106,33 @@ impl<D: Disk> Driver<D> {
                 }
                 self.release();
             }
+            self.begin_background();
             self.answer();
+        }
+    }
+
+    fn take_finished(&mut self, now: Millis) {
+        for finished in std::mem::take(&mut self.taken.finished) {
+            match finished {
+                Finished::Flush(outcome) => {
+                    self.flushing = false;
+                    self.node.on_flushed(now, outcome);
+                    self.begin_flush();
+                    self.release();
+                }
+                Finished::Background(outcome) => {
+                    self.node.on_background(now, outcome);
+                    // What it leaves to write is written now.
+                    self.busy = true;
+                }
+            }
+            self.tell();
+        }
+    }
+
+    fn begin_background(&mut self) {
+        if let Some(job) = self.node.take_background() {
+            self.background.begin(job);
         }
     }
 
@@ -237,6 +263,35 @@ impl<D: Disk> Driver<D> {
             } else {
                 tracing::info!("the disk has room again: new messages are taken");
             }
+        }
+        self.tell_of_memory();
+        self.tell_of_snapshots();
+    }
+
+    fn tell_of_memory(&mut self) {
+        let full = self.node.memory_full();
+        if full == self.told.memory_full {
+            return;
+        }
+        self.told.memory_full = full;
+        if full {
+            tracing::warn!(
+                "memory.limit is reached: new messages are refused, settling goes on; messages \
+                 that are delayed, leased, ordered or remembered for deduplication stay in memory"
+            );
+        } else {
+            tracing::info!("memory is below memory.limit again: new messages are taken");
+        }
+    }
+
+    fn tell_of_snapshots(&mut self) {
+        let (failures, cause) = self.node.snapshot_failures();
+        if failures != self.told.snapshot_failures {
+            self.told.snapshot_failures = failures;
+            tracing::error!(
+                cause,
+                "a snapshot could not be written: the log grows until one can; nothing is lost"
+            );
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  connections ── requests (bounded) ──┐
-//!  sync thread ── outcome of a flush ──┼──► Inbox ──► shard thread
+//!  other threads ─ what is finished ───┼──► Inbox ──► shard thread
 //!  HTTP door  ─── questions ───────────┤
 //!  shutdown ───── stop ────────────────┘
 //! ```
@@ -30,7 +30,7 @@ pub(crate) struct InboxLimits {
     pub(crate) bytes_max: usize,
 }
 
-/// See the module. `O` is the outcome of a flush, `Q` a question.
+/// See the module. `O` is the outcome of a flush or a background job, `Q` a question.
 pub(crate) struct Inbox<O, Q> {
     limits: InboxLimits,
     state: Mutex<State<O, Q>>,
@@ -53,8 +53,8 @@ pub(crate) struct Taken<O, Q> {
     pub(crate) opened: Vec<(ConnId, Arc<Mailbox>)>,
     /// Questions to answer.
     pub(crate) questions: Vec<Q>,
-    /// The flush under way is done.
-    pub(crate) flushed: Option<O>,
+    /// Work on other threads that is done.
+    pub(crate) finished: Vec<O>,
     /// The process is about to end.
     pub(crate) stop: bool,
 }
@@ -65,7 +65,7 @@ impl<O, Q> Default for Taken<O, Q> {
             requests: VecDeque::new(),
             opened: Vec::new(),
             questions: Vec::new(),
-            flushed: None,
+            finished: Vec::new(),
             stop: false,
         }
     }
@@ -184,10 +184,10 @@ impl<O, Q> Inbox<O, Q> {
         self.rouse(state, rouse);
     }
 
-    /// Reports the outcome of the flush under way.
-    pub(crate) fn flushed(&self, outcome: O) {
+    /// Reports the outcome of work on another thread.
+    pub(crate) fn finished(&self, outcome: O) {
         let mut state = lock(&self.state);
-        state.waiting.flushed = Some(outcome);
+        state.waiting.finished.push(outcome);
         let rouse = state.sleep != Sleep::Awake;
         self.rouse(state, rouse);
     }
@@ -233,9 +233,7 @@ impl<O, Q> Inbox<O, Q> {
         let waiting = &mut state.waiting;
         taken.opened.append(&mut waiting.opened);
         taken.questions.append(&mut waiting.questions);
-        if let Some(outcome) = waiting.flushed.take() {
-            taken.flushed = Some(outcome);
-        }
+        taken.finished.append(&mut waiting.finished);
         taken.stop |= std::mem::take(&mut waiting.stop);
     }
 
@@ -284,7 +282,7 @@ impl<O, Q> State<O, Q> {
     fn has(&self, want: Want) -> bool {
         let waiting = &self.waiting;
         let requests = !waiting.requests.is_empty() && matches!(want, Want::All);
-        requests || waiting.flushed.is_some() || !waiting.questions.is_empty() || waiting.stop
+        requests || !waiting.finished.is_empty() || !waiting.questions.is_empty() || waiting.stop
     }
 }
 
@@ -540,11 +538,11 @@ mod tests {
             move || {
                 let mut taken = Taken::default();
                 inbox.take(&mut taken, Want::NoRequests, Wait::Until(None));
-                (taken.requests.len(), taken.flushed)
+                (taken.requests.len(), taken.finished)
             }
         });
         inbox.try_send(&mut vec![publish(7, 0)]);
-        inbox.flushed(5);
-        assert_eq!(thread.join().unwrap(), (0, Some(5)));
+        inbox.finished(5);
+        assert_eq!(thread.join().unwrap(), (0, vec![5]));
     }
 }

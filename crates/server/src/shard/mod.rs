@@ -1,4 +1,4 @@
-//! The shard: one thread that owns the node, one that syncs its log.
+//! The shard: one thread that owns the node, one that syncs its log, one for what can wait.
 //!
 //! ```text
 //!  connection tasks ──► Inbox ──► shard thread (Node) ──► FlushJob ──► sync thread
@@ -30,20 +30,19 @@ use std::{
 
 use tanda_engine::{ConnId, Request};
 use tanda_node::{Node, NodeStats};
-use tanda_wal::FlushOutcome;
 use tokio::{sync::oneshot, time::timeout};
 
 use self::{
     driver::Driver,
     guard::abort_on_panic,
     inbox::{Inbox, Taken},
-    sync::Flusher,
+    sync::{Finished, Worker},
 };
 pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
 use crate::{clock::Clock, disk::RealDisk};
 
-type ShardInbox<D> = Inbox<FlushOutcome<D>, Question>;
-type ShardTaken<D> = Taken<FlushOutcome<D>, Question>;
+type ShardInbox<D> = Inbox<Finished<D>, Question>;
+type ShardTaken<D> = Taken<Finished<D>, Question>;
 
 /// Longer than a disk call takes on a disk that works.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -75,6 +74,7 @@ pub(crate) struct Shard {
 pub(crate) struct Threads {
     shard: JoinHandle<()>,
     sync: JoinHandle<()>,
+    background: JoinHandle<()>,
 }
 
 impl Shard {
@@ -88,14 +88,23 @@ impl Shard {
         limits: InboxLimits,
     ) -> io::Result<(Self, Threads)> {
         let inbox = Arc::new(ShardInbox::new(limits));
-        let (flusher, sync) = Flusher::spawn(Arc::clone(&inbox))?;
+        let (flusher, sync) = Worker::sync(Arc::clone(&inbox))?;
+        let (jobs, background) = Worker::background(Arc::clone(&inbox))?;
         // As much may wait for the disk as for the thread.
-        let driver = Driver::new(node, clock, Arc::clone(&inbox), flusher, limits.bytes_max);
+        let workers = (flusher, jobs);
+        let driver = Driver::new(node, clock, Arc::clone(&inbox), workers, limits.bytes_max);
         let shard = std::thread::Builder::new()
             .name("tanda-shard".to_owned())
             .spawn(move || abort_on_panic("shard", || driver.run()))?;
         let next_conn = Arc::new(AtomicU64::new(1));
-        Ok((Self { inbox, next_conn }, Threads { shard, sync }))
+        Ok((
+            Self { inbox, next_conn },
+            Threads {
+                shard,
+                sync,
+                background,
+            },
+        ))
     }
 
     /// A number for a new connection.
@@ -128,10 +137,11 @@ impl Shard {
 }
 
 impl Threads {
-    /// Waits for both threads, which end after [`Shard::stop`].
+    /// Waits for all threads, which end after [`Shard::stop`].
     pub(crate) fn join(self) {
         // A panic there has ended the process already.
         drop(self.shard.join());
         drop(self.sync.join());
+        drop(self.background.join());
     }
 }

@@ -1,4 +1,4 @@
-//! The sync thread: runs what blocks on the disk.
+//! The threads that run what blocks on the disk: one syncs the log, one does what can wait.
 
 use std::{
     io,
@@ -9,37 +9,64 @@ use std::{
     thread::JoinHandle,
 };
 
-use tanda_wal::{Disk, FlushJob};
+use tanda_node::{BackgroundJob, BackgroundOutcome};
+use tanda_wal::{Disk, FlushJob, FlushOutcome};
 
 use super::{ShardInbox, guard::abort_on_panic};
 
-/// The shard's end of the sync thread. Dropping it ends the thread.
-#[derive(Debug)]
-pub(super) struct Flusher<D: Disk> {
-    jobs: SyncSender<FlushJob<D>>,
+/// What came of a job.
+pub(crate) enum Finished<D: Disk> {
+    /// Of the sync thread.
+    Flush(FlushOutcome<D>),
+    /// Of the background thread.
+    Background(BackgroundOutcome<D>),
 }
 
-impl<D: Disk> Flusher<D> {
-    /// Starts the thread; outcomes go to `inbox`.
-    pub(super) fn spawn(inbox: Arc<ShardInbox<D>>) -> io::Result<(Self, JoinHandle<()>)> {
-        // One job at a time is out, so the channel never holds more.
-        let (jobs, work) = sync_channel(1);
-        let thread = std::thread::Builder::new()
-            .name("tanda-sync".to_owned())
-            .spawn(move || abort_on_panic("sync", || run(&work, &inbox)))?;
-        Ok((Self { jobs }, thread))
-    }
+/// The shard's end of such a thread. Dropping it ends the thread.
+#[derive(Debug)]
+pub(super) struct Worker<J> {
+    jobs: SyncSender<J>,
+}
 
+impl<D: Disk> Worker<FlushJob<D>> {
+    /// Starts the sync thread; outcomes go to `inbox`.
+    pub(super) fn sync(inbox: Arc<ShardInbox<D>>) -> io::Result<(Self, JoinHandle<()>)> {
+        spawn("sync", move |work: Receiver<FlushJob<D>>| {
+            for job in work {
+                inbox.finished(Finished::Flush(job.run()));
+            }
+        })
+    }
+}
+
+impl<D: Disk> Worker<BackgroundJob<D>> {
+    /// Starts the background thread; outcomes go to `inbox`.
+    pub(super) fn background(inbox: Arc<ShardInbox<D>>) -> io::Result<(Self, JoinHandle<()>)> {
+        spawn("background", move |work: Receiver<BackgroundJob<D>>| {
+            for job in work {
+                inbox.finished(Finished::Background(job.run()));
+            }
+        })
+    }
+}
+
+impl<J> Worker<J> {
     /// Hands a job over; its outcome comes through the inbox.
-    pub(super) fn begin(&self, job: FlushJob<D>) {
+    pub(super) fn begin(&self, job: J) {
         // The thread ends only after this sender is gone, so there is someone to take it.
         let sent = self.jobs.send(job);
-        debug_assert!(sent.is_ok(), "the sync thread is gone");
+        debug_assert!(sent.is_ok(), "a worker thread is gone");
     }
 }
 
-fn run<D: Disk>(work: &Receiver<FlushJob<D>>, inbox: &ShardInbox<D>) {
-    for job in work {
-        inbox.flushed(job.run());
-    }
+fn spawn<J: Send + 'static>(
+    name: &'static str,
+    run: impl FnOnce(Receiver<J>) + Send + 'static,
+) -> io::Result<(Worker<J>, JoinHandle<()>)> {
+    // One job of each kind is out at a time, so the channel never holds more.
+    let (jobs, work) = sync_channel(1);
+    let thread = std::thread::Builder::new()
+        .name(format!("tanda-{name}"))
+        .spawn(move || abort_on_panic(name, || run(work)))?;
+    Ok((Worker { jobs }, thread))
 }

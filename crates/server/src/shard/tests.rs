@@ -12,7 +12,7 @@ use tanda_wal::{
     mem_disk::{Fault, MemDisk},
 };
 
-use super::{InboxLimits, Mailbox, Question, ShardInbox, Snapshot, driver::Driver, sync::Flusher};
+use super::{InboxLimits, Mailbox, Question, ShardInbox, Snapshot, driver::Driver, sync::Worker};
 use crate::clock::Clock;
 
 const CONN: ConnId = ConnId(1);
@@ -23,7 +23,7 @@ struct Bench {
     inbox: Arc<ShardInbox<MemDisk>>,
     mailbox: Arc<Mailbox>,
     runtime: tokio::runtime::Runtime,
-    threads: [JoinHandle<()>; 2],
+    threads: [JoinHandle<()>; 3],
 }
 
 impl Bench {
@@ -37,8 +37,10 @@ impl Bench {
             requests_max: 1000,
             bytes_max: 1 << 20,
         }));
-        let (flusher, sync) = Flusher::spawn(Arc::clone(&inbox)).unwrap();
-        let driver = Driver::new(node, clock, Arc::clone(&inbox), flusher, 1 << 20);
+        let (flusher, sync) = Worker::sync(Arc::clone(&inbox)).unwrap();
+        let (jobs, background) = Worker::background(Arc::clone(&inbox)).unwrap();
+        let workers = (flusher, jobs);
+        let driver = Driver::new(node, clock, Arc::clone(&inbox), workers, 1 << 20);
         let shard = std::thread::spawn(move || driver.run());
         let mailbox = Arc::new(Mailbox::default());
         inbox.open(CONN, Arc::clone(&mailbox));
@@ -49,7 +51,7 @@ impl Bench {
             runtime: tokio::runtime::Builder::new_current_thread()
                 .build()
                 .unwrap(),
-            threads: [shard, sync],
+            threads: [shard, sync, background],
         };
         bench.send(Request::Connect {
             conn: CONN,

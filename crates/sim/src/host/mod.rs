@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use tanda_engine::{ConnId, Event, Millis, Request};
-use tanda_node::{Node, NodeConfig, OpenError};
+use tanda_node::{BackgroundJob, BackgroundOutcome, Node, NodeConfig, OpenError};
 use tanda_session::fila::SessionConfig;
 use tanda_wal::mem_disk::MemDisk;
 use tanda_wal::{FlushJob, FlushOutcome};
@@ -49,6 +49,8 @@ pub(crate) struct Host {
     pub(crate) conns: BTreeMap<u64, Conn>,
     job: Option<FlushJob<SimDisk>>,
     outcome: Option<FlushOutcome<SimDisk>>,
+    background_job: Option<BackgroundJob<SimDisk>>,
+    background_outcome: Option<BackgroundOutcome<SimDisk>>,
     released: Vec<(ConnId, Event)>,
     next_conn: u64,
     toll: Toll,
@@ -63,6 +65,11 @@ impl Host {
         config.log.chunk_bytes = 4096 << random.below(3);
         config.log.cache_bytes = random.index(128 << 10);
         config.log.read_cache_bytes = random.index(32 << 10);
+        // Snapshots and pages come often and at other moments in every run.
+        config.snapshot_bytes = config.log.segment_bytes * random.between(1, 6);
+        config.snapshot_messages = random.between(50, 2000);
+        config.engine.page_messages = u32::try_from(random.between(1, 12)).unwrap_or(1);
+        config.engine.lane_hot = u32::try_from(random.between(1, 30)).unwrap_or(1);
         config.engine.quantum = u32::try_from(random.between(1, 3)).unwrap_or(1);
         let session_config = SessionConfig {
             max_frame_size: *random.pick(&[1024, 8192, 16 << 20]).unwrap_or(&0),
@@ -80,6 +87,8 @@ impl Host {
             conns: BTreeMap::new(),
             job: None,
             outcome: None,
+            background_job: None,
+            background_outcome: None,
             released: Vec::new(),
             next_conn: 0,
             toll: Toll::default(),
@@ -100,6 +109,8 @@ impl Host {
         self.node = None;
         self.job = None;
         self.outcome = None;
+        self.background_job = None;
+        self.background_outcome = None;
         self.released.clear();
         self.channel.clear();
         self.disk = match death {
@@ -269,6 +280,32 @@ impl Host {
             return false;
         };
         node.on_flushed(now, outcome);
+        true
+    }
+
+    pub(crate) fn take_background(&mut self) -> bool {
+        if self.background_job.is_some() || self.background_outcome.is_some() {
+            return false;
+        }
+        self.background_job = self.node.as_mut().and_then(Node::take_background);
+        self.background_job.is_some()
+    }
+
+    /// The background thread does its work.
+    pub(crate) fn run_background(&mut self) -> bool {
+        let Some(job) = self.background_job.take() else {
+            return false;
+        };
+        self.background_outcome = Some(job.run());
+        true
+    }
+
+    /// The node hears of it.
+    pub(crate) fn finish_background(&mut self, now: Millis) -> bool {
+        let (Some(node), Some(outcome)) = (&mut self.node, self.background_outcome.take()) else {
+            return false;
+        };
+        node.on_background(now, outcome);
         true
     }
 

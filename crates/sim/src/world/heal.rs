@@ -249,6 +249,9 @@ impl World {
         moved += usize::from(self.host.take_flush());
         moved += usize::from(self.host.run_flush());
         moved += usize::from(self.host.finish_flush(now));
+        moved += usize::from(self.host.take_background());
+        moved += usize::from(self.host.run_background());
+        moved += usize::from(self.host.finish_background(now));
         moved += self.host.release(now, &mut self.trace);
         for number in &numbers {
             moved += self.host.deliver_mail(*number, usize::MAX, now);
