@@ -32,6 +32,7 @@ mod disk;
 mod error;
 mod flush;
 mod format;
+pub mod inspect;
 mod log;
 mod lsn;
 pub mod mem_disk;
