@@ -42,6 +42,7 @@ mod release;
 mod replay;
 mod replay_state;
 mod request;
+mod salvage;
 mod schedule;
 mod segments;
 mod settle;
@@ -71,7 +72,9 @@ pub use queue_config::{
     Overflow, QueueChanges, QueueConfig, QueueSpec, RetryPolicy, ScriptFailure,
 };
 pub use record::{named_snapshot, snapshot_record};
+pub use replay::ReadPage;
 pub use request::{ConnLimits, Request};
+pub use salvage::{Inlined, inline_contents};
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};

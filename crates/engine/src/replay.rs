@@ -36,7 +36,7 @@ pub(crate) struct Recovery {
 }
 
 /// Reads the page in a slot; false when it cannot be read.
-pub(crate) type ReadPage<'a> = dyn FnMut(PageSlot, &mut Vec<u8>) -> bool + 'a;
+pub type ReadPage<'a> = dyn FnMut(PageSlot, &mut Vec<u8>) -> bool + 'a;
 
 /// What a record says of leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +203,7 @@ impl Engine {
         Ok(())
     }
 
-    fn name_queue(
+    pub(crate) fn name_queue(
         &mut self,
         rec: &mut Recovery,
         identity: Identity,
@@ -239,7 +239,7 @@ impl Engine {
         index
     }
 
-    fn drop_queue(&mut self, rec: &mut Recovery, id: QueueId) {
+    pub(crate) fn drop_queue(&mut self, rec: &mut Recovery, id: QueueId) {
         self.queues.next_id = self.queues.next_id.max(id.0.saturating_add(1));
         let Some(index) = self.queues.index_of(id) else {
             return;

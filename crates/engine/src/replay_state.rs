@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// A message as it was. False when there is one at its position.
-    fn load_image(
+    pub(crate) fn load_image(
         &mut self,
         rec: &mut Recovery,
         id: QueueId,

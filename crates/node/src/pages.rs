@@ -74,7 +74,17 @@ pub(crate) struct PageFile<D: Disk> {
     last_error: Option<String>,
 }
 
+/// Bytes of a slot for pages of at most `page_bytes`.
+const fn slot_len(page_bytes: usize) -> usize {
+    (SLOT_HEAD_BYTES + page_bytes).next_multiple_of(BLOCK_BYTES)
+}
+
 impl<D: Disk> PageFile<D> {
+    /// Bytes of a slot for pages of at most `page_bytes`.
+    pub(crate) const fn slot_bytes(page_bytes: usize) -> u64 {
+        slot_len(page_bytes) as u64
+    }
+
     /// Opens the file with these slots in use, all others free. `page_bytes` is the largest page,
     /// `begun` the number of the snapshot that names the slots.
     ///
@@ -87,7 +97,7 @@ impl<D: Disk> PageFile<D> {
         used: &BTreeSet<PageSlot>,
         begun: u64,
     ) -> Result<Self, DiskError> {
-        let slot_bytes = (SLOT_HEAD_BYTES + page_bytes).next_multiple_of(BLOCK_BYTES);
+        let slot_bytes = slot_len(page_bytes);
         let end = used.last().map_or(0, |slot| slot.0.saturating_add(1));
         let file = open_file(&*disk, u64::from(end) * slot_bytes as u64)?;
         let free = (0..end).filter(|slot| !used.contains(&PageSlot(*slot)));

@@ -13,4 +13,5 @@ mod durability;
 mod failures;
 mod recovery;
 mod returns;
+mod salvage;
 mod support;

@@ -26,7 +26,8 @@ mod support;
 use std::sync::Arc;
 
 use tanda_engine::Millis;
-use tanda_node::{Node, NodeConfig};
+use tanda_node::{Node, NodeConfig, salvage};
+use tanda_wal::mem_disk::MemDisk;
 
 use support::{START, World};
 
@@ -94,5 +95,21 @@ fn a_directory_of_version_1_survives_a_crash_anywhere_in_its_first_opening() {
                 break;
             }
         }
+    }
+}
+
+#[test]
+fn a_directory_of_version_1_can_be_salvaged_and_holds_the_same() {
+    for name in NAMES {
+        let disk = directory::load(&format!("v1/{name}"));
+        let to = MemDisk::new(9);
+        let target = (Arc::new(to.clone()), config());
+        let salvaged = salvage(&Arc::new(disk), Some(LOG_ID), target, LATER).unwrap();
+        assert_eq!(salvaged.faults, [], "in {name}");
+        assert_eq!(salvaged.skipped, [], "in {name}");
+        assert!(salvaged.messages > 0 && salvaged.lost_contents == 0);
+        let found = report::of(World::reopened(to, LATER, config()));
+        let expected = directory::text(&format!("v1/{name}.txt"));
+        assert_eq!(found, expected, "in {name}");
     }
 }

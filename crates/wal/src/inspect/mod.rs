@@ -6,7 +6,7 @@
 //!
 //! - [`Survey::of`] reads all files once and says what each one holds.
 //! - [`Survey::replay`] gives the records of all batches that are whole, in order.
-//! - [`Survey::read`] gives bytes at a position, if the batch around them is whole.
+//! - [`Survey::reader`] gives bytes at a position, if the batch around them is whole.
 
 mod assess;
 mod chain;
@@ -18,4 +18,4 @@ mod survey;
 
 pub use overlay::{Overlay, OverlayFile};
 pub use report::{BatchReport, Fault, FileReport, FileState, SegmentReport};
-pub use survey::Survey;
+pub use survey::{Survey, SurveyReader};

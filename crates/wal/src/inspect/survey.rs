@@ -114,20 +114,14 @@ impl<D: Disk> Survey<D> {
         }
     }
 
-    /// `len` bytes at a position, if they lie in the records of a batch that is whole.
+    /// Reads bytes at positions. Keeps the last batch in memory, for the next read is often near.
     #[must_use]
-    pub fn read(&self, at: Lsn, len: u32) -> Option<Vec<u8>> {
-        let (_, number) = self.by_base.range(..=at.0).next_back()?;
-        let report = self.files.get(*number)?;
-        let after = report
-            .batches
-            .partition_point(|batch| batch.position <= at.0);
-        let batch = report.batches.get(after.checked_sub(1)?)?;
-        let bytes = self.batch(*number, report.state.segment()?, *batch)?;
-        let skip = usize::try_from(at.0.checked_sub(batch.position)?).ok()?;
-        let header = BATCH_HEADER_BYTES;
-        let found = bytes.get(skip..skip.checked_add(len as usize)?)?;
-        (skip >= header).then(|| found.to_vec())
+    pub const fn reader(&self) -> SurveyReader<'_, D> {
+        SurveyReader {
+            survey: self,
+            position: 0,
+            batch: Vec::new(),
+        }
     }
 
     /// The bytes of a batch, up to the end of its records; checked again.
@@ -280,6 +274,41 @@ impl<D: Disk> Survey<D> {
             }
         }
         self.faults.sort();
+    }
+}
+
+/// See [`Survey::reader`].
+pub struct SurveyReader<'a, D: Disk> {
+    survey: &'a Survey<D>,
+    position: u64,
+    batch: Vec<u8>,
+}
+
+impl<D: Disk> SurveyReader<'_, D> {
+    /// `len` bytes at a position, if they lie in the records of a batch that is whole.
+    pub fn read(&mut self, at: Lsn, len: u32) -> Option<&[u8]> {
+        let is_in = at.0 >= self.position && at.0 - self.position < self.batch.len() as u64;
+        if !is_in {
+            self.load(at)?;
+        }
+        let skip = usize::try_from(at.0.checked_sub(self.position)?).ok()?;
+        let end = skip.checked_add(len as usize)?;
+        (skip >= BATCH_HEADER_BYTES)
+            .then(|| self.batch.get(skip..end))
+            .flatten()
+    }
+
+    fn load(&mut self, at: Lsn) -> Option<()> {
+        let survey = self.survey;
+        let (_, number) = survey.by_base.range(..=at.0).next_back()?;
+        let report = survey.files.get(*number)?;
+        let after = report
+            .batches
+            .partition_point(|batch| batch.position <= at.0);
+        let batch = report.batches.get(after.checked_sub(1)?)?;
+        self.batch = survey.batch(*number, report.state.segment()?, *batch)?;
+        self.position = batch.position;
+        Some(())
     }
 }
 

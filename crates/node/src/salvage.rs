@@ -1,0 +1,289 @@
+//! What is still readable of a damaged directory, as records of a new log.
+//!
+//! Owns the order: the newest snapshot that is whole, if there is one, then every batch of the log
+//! that is whole, applied leniently; the state that comes of it is written with all contents inside.
+//! Refuses to write to the damaged directory, and to decide whether what comes out is enough.
+
+use core::fmt;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tanda_engine::{
+    Engine, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents, page_bytes,
+};
+use tanda_wal::inspect::{Fault, Survey};
+use tanda_wal::{Disk, DiskError, DiskFile};
+
+use crate::pages::{PAGE_FILE, PageFile};
+use crate::snapshot::files::{Found, SNAPSHOT_FILES, look};
+use crate::{NodeConfig, Restore, RestoreError};
+
+/// Messages captured at once.
+const SLICE_MESSAGES: usize = 4096;
+
+/// What was rescued, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Messages in the new log, and bytes of their contents.
+    pub messages: u64,
+    /// See `messages`.
+    pub bytes: u64,
+    /// Messages that are known of, but whose contents cannot be read.
+    pub lost_contents: u64,
+    /// Messages that were listed in pages that cannot be read.
+    pub lost_pages: u64,
+    /// Records that made no sense without those that are lost, with file and offset.
+    pub skipped: Vec<Fault>,
+    /// Queues whose own record is lost: their messages are in queues of these names now.
+    pub lost_queues: Vec<String>,
+    /// What cannot be read.
+    pub faults: Vec<Fault>,
+    /// The log position of the snapshot that was used.
+    pub snapshot_at: Option<Lsn>,
+}
+
+/// Why nothing was rescued.
+#[derive(Debug)]
+pub enum SalvageError {
+    /// The damaged directory cannot even be listed.
+    Disk(DiskError),
+    /// What was read makes no sense together.
+    State(String),
+    /// The new log cannot be written.
+    Write(RestoreError),
+}
+
+impl fmt::Display for SalvageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(error) => error.fmt(f),
+            Self::State(problem) => write!(
+                f,
+                "what can be read makes no sense to this build: {problem}"
+            ),
+            Self::Write(error) => write!(f, "the new directory cannot be written: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SalvageError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Disk(error) => Some(error),
+            Self::Write(error) => Some(error),
+            Self::State(_) => None,
+        }
+    }
+}
+
+/// Reads what is readable in `from`, which is only read, and writes it as a new log into `to`.
+/// `log_id` is what the damaged data directory says, if that can be read; `config` is for the new log.
+///
+/// Messages that were acked come back if the record of it is lost.
+///
+/// # Errors
+/// See [`SalvageError`]; `to` is of no use then.
+pub fn salvage<D: Disk, T: Disk>(
+    from: &Arc<D>,
+    log_id: Option<u128>,
+    (to, config): (Arc<T>, NodeConfig),
+    now: Millis,
+) -> Result<Salvaged, SalvageError> {
+    let survey = Survey::of(&**from, log_id).map_err(SalvageError::Disk)?;
+    let mut salvaged = Salvaged {
+        faults: survey.faults().to_vec(),
+        ..Salvaged::default()
+    };
+    let mut engine_config = config.engine.clone();
+    engine_config.segment_shift = survey.segment_bytes().trailing_zeros();
+    let mut pages = open_pages(
+        from,
+        survey.log_id(),
+        page_bytes(engine_config.page_messages),
+    );
+    let mut engine = Engine::new(engine_config);
+    let mut rescue = Rescue {
+        engine: &mut engine,
+        pages: pages.as_mut(),
+        salvaged: &mut salvaged,
+    };
+    let kept_too = rescue.snapshot(from, &survey);
+    rescue.log(&survey, kept_too);
+    let lost_queues = engine.name_lost_queues();
+    let newest = engine.newest_time();
+    let mut nowhere = Nowhere::default();
+    engine
+        .start(newest, &mut nowhere)
+        .map_err(|error| SalvageError::State(error.problem))?;
+    salvaged.lost_queues = lost_queues;
+    let log = Restore::begin(to, config.log).map_err(SalvageError::Write)?;
+    write(&mut engine, &survey, log, now, &mut salvaged)?;
+    Ok(salvaged)
+}
+
+/// The state so far.
+struct Rescue<'a, D: Disk> {
+    engine: &'a mut Engine,
+    pages: Option<&'a mut PageFile<D>>,
+    salvaged: &'a mut Salvaged,
+}
+
+impl<D: Disk> Rescue<'_, D> {
+    /// Loads the newest snapshot that is whole. True when the log must be read from before its start
+    /// on: what stands in for that part is lost or older.
+    fn snapshot(&mut self, from: &Arc<D>, survey: &Survey<D>) -> bool {
+        let look = match look(&**from, survey.log_id()) {
+            Ok(look) => look,
+            Err(error) => {
+                let file = error.file.clone();
+                self.fault(&file, 0, error.to_string());
+                return true;
+            }
+        };
+        for (name, error) in &look.invalid {
+            self.fault(name, 0, error.to_string());
+        }
+        match look.found {
+            Some(found) => {
+                let at = found.header.at;
+                let name = SNAPSHOT_FILES.get(found.index).copied().unwrap_or_default();
+                if let Err(error) = self.load(&found, name) {
+                    self.fault(name, 0, error);
+                    return true;
+                }
+                self.salvaged.snapshot_at = Some(at);
+                at.0 < survey.start().0
+            }
+            None => !look.invalid.is_empty(),
+        }
+    }
+
+    fn load(&mut self, found: &Found<D>, name: &str) -> Result<(), String> {
+        let mut stream = found.read().map_err(|error| error.to_string())?;
+        let mut number = 0;
+        while let Some(record) = stream.next_record().map_err(|error| error.to_string())? {
+            number += 1;
+            if let Err(error) = self.apply(Lsn::ZERO, record) {
+                let detail = format!("record {number}: {}", error.problem);
+                self.skip(name, 0, detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies the whole batches of the log, from the snapshot on.
+    fn log(&mut self, survey: &Survey<D>, kept_too: bool) {
+        let from = self.salvaged.snapshot_at.unwrap_or(Lsn::ZERO);
+        survey.replay(kept_too, &mut |at, record| {
+            let at = Lsn(at.0);
+            if at < from {
+                return;
+            }
+            if let Err(error) = self.apply(at, record) {
+                let place = survey.place_of(tanda_wal::Lsn(at.0));
+                let (file, offset) = place.unwrap_or_default();
+                self.skip(file, offset, error.problem);
+            }
+        });
+    }
+
+    fn apply(&mut self, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
+        let pages = &mut self.pages;
+        let read = &mut |slot: PageSlot, into: &mut Vec<u8>| match pages {
+            Some(pages) => pages.read(slot, into).is_ok(),
+            None => false,
+        };
+        self.salvaged.lost_pages += self.engine.replay_lenient(at, record, read)?;
+        Ok(())
+    }
+
+    fn fault(&mut self, file: &str, offset: u64, detail: String) {
+        self.salvaged.faults.push(fault(file, offset, detail));
+    }
+
+    fn skip(&mut self, file: &str, offset: u64, detail: String) {
+        self.salvaged.skipped.push(fault(file, offset, detail));
+    }
+}
+
+fn fault(file: &str, offset: u64, detail: String) -> Fault {
+    Fault {
+        file: file.to_owned(),
+        offset,
+        bytes: 0,
+        detail,
+    }
+}
+
+/// All slots of the page file, if there is one that can be opened.
+fn open_pages<D: Disk>(disk: &Arc<D>, log_id: u128, page_bytes: usize) -> Option<PageFile<D>> {
+    let bytes = disk.open(PAGE_FILE).ok()?.len_bytes().ok()?;
+    let slots = bytes / PageFile::<D>::slot_bytes(page_bytes);
+    let used: BTreeSet<PageSlot> = (0..u32::try_from(slots).ok()?).map(PageSlot).collect();
+    PageFile::open(Arc::clone(disk), log_id, page_bytes, &used, 0).ok()
+}
+
+/// Writes the state with all contents inside.
+fn write<D: Disk, T: Disk>(
+    engine: &mut Engine,
+    survey: &Survey<D>,
+    mut log: Restore<T>,
+    now: Millis,
+    salvaged: &mut Salvaged,
+) -> Result<(), SalvageError> {
+    let mut bodies = survey.reader();
+    let mut read = |at: Lsn, len: u32, into: &mut Vec<u8>| {
+        let found = bodies.read(tanda_wal::Lsn(at.0), len);
+        found.inspect(|bytes| (*bytes).clone_into(into)).is_some()
+    };
+    engine.begin_capture(now, &Nowhere::default());
+    let (mut records, mut inlined) = (Vec::new(), Vec::new());
+    loop {
+        let is_complete = engine.capture_slice(SLICE_MESSAGES, &mut records);
+        for record in records.drain(..) {
+            let Inlined {
+                messages,
+                bytes,
+                lost,
+            } = inline_contents(&record, &mut read, &mut inlined)
+                .map_err(|error| SalvageError::State(error.problem))?;
+            salvaged.messages += messages;
+            salvaged.bytes += bytes;
+            salvaged.lost_contents += lost;
+            for record in inlined.drain(..) {
+                log.push(&record).map_err(SalvageError::Write)?;
+            }
+        }
+        if is_complete {
+            return log.finish().map_err(SalvageError::Write);
+        }
+    }
+}
+
+/// Where the records go that the start of the engine writes: the capture has what they say.
+#[derive(Debug, Default)]
+struct Nowhere {
+    end: u64,
+}
+
+impl Journal for Nowhere {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let at = self.end;
+        self.end += record.len() as u64 + 1;
+        Lsn(at)
+    }
+
+    fn end(&self) -> Lsn {
+        Lsn(self.end)
+    }
+
+    fn write_page(&mut self, _page: &[u8]) -> Option<PageSlot> {
+        None
+    }
+
+    fn read_page(&mut self, _slot: PageSlot, _into: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    fn free_page(&mut self, _slot: PageSlot) {}
+}
