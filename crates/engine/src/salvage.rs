@@ -70,6 +70,7 @@ impl Engine {
             | Kind::Config
             | Kind::Shard
             | Kind::Requeued
+            | Kind::Snapshot
             | Kind::Image
             | Kind::Remembered => self.replay(at, record).map(|()| 0),
         }

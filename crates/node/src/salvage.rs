@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tanda_engine::{
-    Engine, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents, page_bytes,
+    Engine, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents, named_snapshot,
+    page_bytes,
 };
 use tanda_wal::inspect::{Fault, Survey};
 use tanda_wal::{Disk, DiskError, DiskFile};
 
 use crate::pages::{PAGE_FILE, PageFile};
-use crate::snapshot::files::{Found, SNAPSHOT_FILES, look};
+use crate::snapshot::files::{Found, look};
 use crate::{NodeConfig, Restore, RestoreError};
 
 /// Messages captured at once.
@@ -87,7 +88,6 @@ pub fn salvage<D: Disk, T: Disk>(
     from: &Arc<D>,
     log_id: Option<u128>,
     (to, config): (Arc<T>, NodeConfig),
-    now: Millis,
 ) -> Result<Salvaged, SalvageError> {
     let survey = Survey::of(&**from, log_id).map_err(SalvageError::Disk)?;
     let mut salvaged = Salvaged {
@@ -117,7 +117,7 @@ pub fn salvage<D: Disk, T: Disk>(
         .map_err(|error| SalvageError::State(error.problem))?;
     salvaged.lost_queues = lost_queues;
     let log = Restore::begin(to, config.log).map_err(SalvageError::Write)?;
-    write(&mut engine, &survey, log, now, &mut salvaged)?;
+    write(&mut engine, &survey, (log, newest), &mut salvaged)?;
     Ok(salvaged)
 }
 
@@ -140,22 +140,28 @@ impl<D: Disk> Rescue<'_, D> {
                 return true;
             }
         };
-        for (name, error) in &look.invalid {
-            self.fault(name, 0, error.to_string());
-        }
-        match look.found {
-            Some(found) => {
-                let at = found.header.at;
-                let name = SNAPSHOT_FILES.get(found.index).copied().unwrap_or_default();
-                if let Err(error) = self.load(&found, name) {
-                    self.fault(name, 0, error);
-                    return true;
-                }
-                self.salvaged.snapshot_at = Some(at);
-                at.0 < survey.start().0
+        // The records say which snapshot a start needs. One that is half written is none.
+        let mut needed = 0;
+        survey.replay(false, &mut |_, record| {
+            needed = needed.max(named_snapshot(record).unwrap_or(0));
+        });
+        let there = look.found.as_ref().map_or(0, |found| found.header.sequence);
+        if there < needed {
+            let detail = format!("the log goes on from snapshot {needed}, which is not there");
+            self.fault("", 0, detail);
+            for (name, error) in &look.invalid {
+                self.fault(name, 0, error.to_string());
             }
-            None => !look.invalid.is_empty(),
         }
+        if let Some(found) = look.found {
+            let name = found.name();
+            if let Err(error) = self.load(&found, name) {
+                self.fault(name, 0, error);
+                return true;
+            }
+            self.salvaged.snapshot_at = Some(found.header.at);
+        }
+        there < needed
     }
 
     fn load(&mut self, found: &Found<D>, name: &str) -> Result<(), String> {
@@ -227,8 +233,7 @@ fn open_pages<D: Disk>(disk: &Arc<D>, log_id: u128, page_bytes: usize) -> Option
 fn write<D: Disk, T: Disk>(
     engine: &mut Engine,
     survey: &Survey<D>,
-    mut log: Restore<T>,
-    now: Millis,
+    (mut log, newest): (Restore<T>, Millis),
     salvaged: &mut Salvaged,
 ) -> Result<(), SalvageError> {
     let mut bodies = survey.reader();
@@ -236,7 +241,7 @@ fn write<D: Disk, T: Disk>(
         let found = bodies.read(tanda_wal::Lsn(at.0), len);
         found.inspect(|bytes| (*bytes).clone_into(into)).is_some()
     };
-    engine.begin_capture(now, &Nowhere::default());
+    engine.begin_capture(newest, &Nowhere::default());
     let (mut records, mut inlined) = (Vec::new(), Vec::new());
     loop {
         let is_complete = engine.capture_slice(SLICE_MESSAGES, &mut records);

@@ -12,8 +12,13 @@ use crate::support::{CONSUMER, START, World, config, named, stored, sub};
 
 const LOG_ID: u128 = 7;
 
-/// Two queues, three runs, several segments; nothing was acked.
+/// Two queues, three runs, several segments; nothing was acked, no snapshot was taken.
 fn world() -> (MemDisk, BTreeSet<Vec<u8>>) {
+    let (world, sent) = running();
+    (world.disk.kill(), sent)
+}
+
+fn running() -> (World, BTreeSet<Vec<u8>>) {
     let mut world = World::new();
     world.create(named("a"));
     world.create(named("b"));
@@ -32,8 +37,7 @@ fn world() -> (MemDisk, BTreeSet<Vec<u8>>) {
         drop(world.node);
         world = World::reopened(disk, now, config());
     }
-    world.pass(2_000, 500);
-    (world.disk.kill(), sent)
+    (world, sent)
 }
 
 fn copy_of(disk: &MemDisk, without: Option<&str>) -> MemDisk {
@@ -50,7 +54,7 @@ fn rescued(disk: &MemDisk, log_id: Option<u128>) -> (Salvaged, MemDisk) {
     let to = MemDisk::new(5);
     let target = (Arc::new(to.clone()), config());
     let before = copy_of(disk, None);
-    let salvaged = salvage(&Arc::new(disk.clone()), log_id, target, START).unwrap();
+    let salvaged = salvage(&Arc::new(disk.clone()), log_id, target).unwrap();
     for name in disk.names() {
         assert_eq!(
             disk.content(&name),
@@ -223,5 +227,35 @@ fn random_damage_never_panics_and_never_invents_messages() {
         }
         let (_, to) = rescued(&damaged, Some(LOG_ID));
         assert!(drained(to).is_subset(&sent));
+    }
+}
+
+#[test]
+fn a_snapshot_is_used_and_the_log_stands_in_for_one_that_is_damaged() {
+    let (mut world, sent) = running();
+    world.pass(5_000, 100);
+    let disk = world.disk.kill();
+    let (salvaged, to) = rescued(&disk, Some(LOG_ID));
+    assert!(salvaged.snapshot_at.is_some(), "no snapshot was taken");
+    assert_eq!(salvaged.faults, []);
+    assert_eq!(drained(to), sent);
+    for name in disk.names() {
+        let Some(content) = disk.content(&name).filter(|_| name.starts_with("snapshot")) else {
+            continue;
+        };
+        for at in [0, 20, content.len() / 2] {
+            let mut content = content.clone();
+            content[at..]
+                .iter_mut()
+                .take(2_000)
+                .for_each(|byte| *byte ^= 0x11);
+            let damaged = copy_of(&disk, None);
+            damaged.set_content(&name, &content);
+            let opened = Node::open(Arc::new(copy_of(&damaged, None)), config(), START);
+            let refused = opened.map(drop).is_err();
+            let (salvaged, to) = rescued(&damaged, Some(LOG_ID));
+            assert_eq!(refused, !salvaged.faults.is_empty(), "{name} {at}");
+            assert_eq!(drained(to), sent, "{name} {at}");
+        }
     }
 }

@@ -104,7 +104,7 @@ fn a_directory_of_version_1_can_be_salvaged_and_holds_the_same() {
         let disk = directory::load(&format!("v1/{name}"));
         let to = MemDisk::new(9);
         let target = (Arc::new(to.clone()), config());
-        let salvaged = salvage(&Arc::new(disk), Some(LOG_ID), target, LATER).unwrap();
+        let salvaged = salvage(&Arc::new(disk), Some(LOG_ID), target).unwrap();
         assert_eq!(salvaged.faults, [], "in {name}");
         assert_eq!(salvaged.skipped, [], "in {name}");
         assert!(salvaged.messages > 0 && salvaged.lost_contents == 0);

@@ -63,15 +63,17 @@ fn queue(world: &mut World, text: &mut String, name: &str) {
         AdminReply::Inspected(Ok(details)) => describe(text, &details),
         other => panic!("{other:?}"),
     }
+    // One per key and priority; those of one key come in no order.
+    let mut keys: Vec<String> = Vec::new();
     for key in world.stats(name).keys {
         let (pending, weight) = (key.pending, key.weight);
-        writeln!(
-            text,
-            "  key {:?}: {pending} pending, weight {weight}",
+        keys.push(format!(
+            "  key {:?}: {pending} pending, weight {weight}\n",
             key.key
-        )
-        .unwrap();
+        ));
     }
+    keys.sort();
+    text.push_str(&keys.concat());
     let request = AdminRequest::Explain {
         name: name.to_owned(),
         message: None,
