@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tanda_engine::{AdminReply, AdminRequest, Millis, Settlement};
-use tanda_node::{Node, OpenError, Salvaged, salvage};
+use tanda_node::{Node, NodeConfig, OpenError, Salvaged, salvage};
 use tanda_wal::inspect::{FileState, Survey};
 use tanda_wal::mem_disk::MemDisk;
 
@@ -14,12 +14,17 @@ const LOG_ID: u128 = 7;
 
 /// Two queues, three runs, several segments; nothing was acked, no snapshot was taken.
 fn world() -> (MemDisk, BTreeSet<Vec<u8>>) {
-    let (world, sent) = running();
+    let config = NodeConfig {
+        snapshot_bytes: u64::MAX,
+        snapshot_messages: u64::MAX,
+        ..config()
+    };
+    let (world, sent) = running(&config);
     (world.disk.kill(), sent)
 }
 
-fn running() -> (World, BTreeSet<Vec<u8>>) {
-    let mut world = World::new();
+fn running(config: &NodeConfig) -> (World, BTreeSet<Vec<u8>>) {
+    let mut world = World::reopened(MemDisk::new(1), START, config.clone());
     world.create(named("a"));
     world.create(named("b"));
     let mut sent = BTreeSet::new();
@@ -35,7 +40,7 @@ fn running() -> (World, BTreeSet<Vec<u8>>) {
         let now = world.now.after_ms(10);
         let disk = world.disk.kill();
         drop(world.node);
-        world = World::reopened(disk, now, config());
+        world = World::reopened(disk, now, config.clone());
     }
     (world, sent)
 }
@@ -232,7 +237,7 @@ fn random_damage_never_panics_and_never_invents_messages() {
 
 #[test]
 fn a_snapshot_is_used_and_the_log_stands_in_for_one_that_is_damaged() {
-    let (mut world, sent) = running();
+    let (mut world, sent) = running(&config());
     world.pass(5_000, 100);
     let disk = world.disk.kill();
     let (salvaged, to) = rescued(&disk, Some(LOG_ID));
