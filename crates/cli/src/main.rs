@@ -16,6 +16,7 @@ mod output;
 mod progress;
 mod queue;
 mod redrive;
+mod repair;
 mod send;
 mod serve;
 mod signals;
@@ -63,6 +64,9 @@ enum Command {
     Consume(Box<consume::ConsumeArgs>),
     /// Move messages from a dead-letter queue back to its queue.
     Redrive(redrive::RedriveArgs),
+    /// Look at a data directory that no broker uses, and save what can be read of a damaged one.
+    #[command(subcommand)]
+    Repair(repair::RepairCommand),
     /// Runtime configuration: keys and values that scripts read.
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -78,6 +82,9 @@ fn main() -> ExitCode {
         Command::Serve(args) => return with_no_target(&cli.target, || serve::run(&args)),
         Command::CheckConfig(args) => {
             return with_no_target(&cli.target, || check_config::run(&args));
+        }
+        Command::Repair(command) => {
+            return repair::run(&command, cli.target.json);
         }
         Command::Queue(command) => block_on(queue::run(command, cli.target)),
         Command::Send(args) => block_on(send::run(*args, cli.target)),

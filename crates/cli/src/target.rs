@@ -24,7 +24,7 @@ pub(crate) struct TargetArgs {
     http: Option<String>,
     /// Answer in JSON, for programs
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 /// The broker to call.

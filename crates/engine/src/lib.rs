@@ -74,7 +74,7 @@ pub use queue_config::{
 pub use record::{named_snapshot, snapshot_record};
 pub use replay::ReadPage;
 pub use request::{ConnLimits, Request};
-pub use salvage::{Inlined, inline_contents};
+pub use salvage::{Inlined, inline_contents, record_kind};
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};

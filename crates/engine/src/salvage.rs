@@ -243,3 +243,15 @@ pub fn inline_contents(
     }
     Ok(inlined)
 }
+
+/// The name of a record's kind (docs/formats/records.md); for reports.
+#[must_use]
+pub fn record_kind(record: &[u8]) -> String {
+    match record.first() {
+        None => "empty".to_owned(),
+        Some(byte) => match Kind::from_byte(*byte) {
+            Some(kind) => format!("{kind:?}"),
+            None => format!("kind {byte}"),
+        },
+    }
+}

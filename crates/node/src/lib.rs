@@ -39,7 +39,7 @@ pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};
 pub use restore::{Restore, RestoreError};
-pub use salvage::{SalvageError, Salvaged, salvage};
+pub use salvage::{SalvageError, Salvaged, examine, salvage};
 pub use snapshot::Published;
 pub use stats::NodeStats;
 pub use stream::{StreamError, StreamHeader, StreamKind, StreamReader, StreamWriter};

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tanda_engine::{
-    Engine, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents, named_snapshot,
-    page_bytes,
+    Engine, EngineConfig, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents,
+    named_snapshot, page_bytes,
 };
 use tanda_wal::inspect::{Fault, Survey};
 use tanda_wal::{Disk, DiskError, DiskFile};
@@ -54,6 +54,18 @@ pub enum SalvageError {
     Write(RestoreError),
 }
 
+impl Salvaged {
+    /// Whether nothing is wrong and nothing is lost.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.lost_contents == 0
+            && self.lost_pages == 0
+            && self.skipped.is_empty()
+            && self.lost_queues.is_empty()
+            && self.faults.is_empty()
+    }
+}
+
 impl fmt::Display for SalvageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -90,34 +102,54 @@ pub fn salvage<D: Disk, T: Disk>(
     (to, config): (Arc<T>, NodeConfig),
 ) -> Result<Salvaged, SalvageError> {
     let survey = Survey::of(&**from, log_id).map_err(SalvageError::Disk)?;
+    let mut log = Restore::begin(to, config.log).map_err(SalvageError::Write)?;
+    let salvaged = read_all(from, &survey, config.engine, &mut |record| log.push(record))?;
+    log.finish().map_err(SalvageError::Write)?;
+    Ok(salvaged)
+}
+
+/// Like [`salvage`] without writing anything: says what would come of it. Everything is read, also
+/// the contents of all messages.
+///
+/// # Errors
+/// See [`SalvageError`].
+pub fn examine<D: Disk>(
+    from: &Arc<D>,
+    survey: &Survey<D>,
+    config: EngineConfig,
+) -> Result<Salvaged, SalvageError> {
+    read_all(from, survey, config, &mut |_| Ok(()))
+}
+
+/// Takes the records of what is left.
+type Sink<'a> = dyn FnMut(&[u8]) -> Result<(), RestoreError> + 'a;
+
+fn read_all<D: Disk>(
+    from: &Arc<D>,
+    survey: &Survey<D>,
+    mut config: EngineConfig,
+    sink: &mut Sink<'_>,
+) -> Result<Salvaged, SalvageError> {
     let mut salvaged = Salvaged {
         faults: survey.faults().to_vec(),
         ..Salvaged::default()
     };
-    let mut engine_config = config.engine.clone();
-    engine_config.segment_shift = survey.segment_bytes().trailing_zeros();
-    let mut pages = open_pages(
-        from,
-        survey.log_id(),
-        page_bytes(engine_config.page_messages),
-    );
-    let mut engine = Engine::new(engine_config);
+    config.segment_shift = survey.segment_bytes().trailing_zeros();
+    let mut pages = open_pages(from, survey.log_id(), page_bytes(config.page_messages));
+    let mut engine = Engine::new(config);
     let mut rescue = Rescue {
         engine: &mut engine,
         pages: pages.as_mut(),
         salvaged: &mut salvaged,
     };
-    let kept_too = rescue.snapshot(from, &survey);
-    rescue.log(&survey, kept_too);
-    let lost_queues = engine.name_lost_queues();
+    let kept_too = rescue.snapshot(from, survey);
+    rescue.log(survey, kept_too);
+    salvaged.lost_queues = engine.name_lost_queues();
     let newest = engine.newest_time();
-    let mut nowhere = Nowhere::default();
     engine
-        .start(newest, &mut nowhere)
+        .start(newest, &mut Nowhere::default())
         .map_err(|error| SalvageError::State(error.problem))?;
-    salvaged.lost_queues = lost_queues;
-    let log = Restore::begin(to, config.log).map_err(SalvageError::Write)?;
-    write(&mut engine, &survey, (log, newest), &mut salvaged)?;
+    write(&mut engine, survey, (sink, newest), &mut salvaged)?;
     Ok(salvaged)
 }
 
@@ -230,10 +262,10 @@ fn open_pages<D: Disk>(disk: &Arc<D>, log_id: u128, page_bytes: usize) -> Option
 }
 
 /// Writes the state with all contents inside.
-fn write<D: Disk, T: Disk>(
+fn write<D: Disk>(
     engine: &mut Engine,
     survey: &Survey<D>,
-    (mut log, newest): (Restore<T>, Millis),
+    (sink, newest): (&mut Sink<'_>, Millis),
     salvaged: &mut Salvaged,
 ) -> Result<(), SalvageError> {
     let mut bodies = survey.reader();
@@ -256,11 +288,11 @@ fn write<D: Disk, T: Disk>(
             salvaged.bytes += bytes;
             salvaged.lost_contents += lost;
             for record in inlined.drain(..) {
-                log.push(&record).map_err(SalvageError::Write)?;
+                sink(&record).map_err(SalvageError::Write)?;
             }
         }
         if is_complete {
-            return log.finish().map_err(SalvageError::Write);
+            return Ok(());
         }
     }
 }

@@ -115,6 +115,22 @@ impl DataDir {
     }
 }
 
+/// The identity in the directory, which is only read.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn read_identity(path: &Path) -> Result<u128, String> {
+    let path = path.join(IDENTITY);
+    let failed = |problem: String| format!("{}: {problem}", path.display());
+    let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+    parse(&text).map_err(failed)
+}
+
+/// The directory of the shard's log in a data directory.
+pub(crate) fn shard_path(path: &Path) -> PathBuf {
+    path.join(SHARD)
+}
+
 /// Draws an identity and writes it, whole or not at all.
 fn make_identity(path: &Path, disk: &RealDisk) -> Result<u128, DataDirError> {
     if path.join(SHARD).exists() {

@@ -26,6 +26,13 @@ pub struct DirLock {
     _dir: File,
 }
 
+impl DirLock {
+    /// Of a directory that was locked through this descriptor.
+    pub(crate) const fn of(dir: File) -> Self {
+        Self { _dir: dir }
+    }
+}
+
 /// An open file of a [`RealDisk`].
 #[derive(Debug)]
 pub struct RealFile {

@@ -19,6 +19,8 @@ mod http;
 mod logging;
 mod process;
 mod random;
+mod read_only_disk;
+mod repair;
 mod restore;
 mod run;
 mod server;
@@ -28,6 +30,17 @@ mod tally;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};
+pub use read_only_disk::{ReadOnlyDisk, ReadOnlyFile};
+pub use repair::{Inspection, RepairError, Verdict};
 pub use restore::{RestoreFailure, Restored, restore};
 pub use run::{RunError, run};
 pub use server::{Server, StartError};
+
+/// What a survey of a directory says, and what a rescue did; see [`Inspection`].
+pub mod rescue {
+    pub use tanda_engine::record_kind;
+    pub use tanda_node::Salvaged;
+    pub use tanda_wal::inspect::{
+        BatchReport, Fault, FileReport, FileState, SegmentReport, Survey,
+    };
+}

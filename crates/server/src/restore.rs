@@ -86,13 +86,13 @@ pub fn restore(
     })
 }
 
-fn partial_path(data_dir: &Path) -> PathBuf {
+pub(crate) fn partial_path(data_dir: &Path) -> PathBuf {
     let mut name = data_dir.as_os_str().to_owned();
     name.push(PARTIAL_SUFFIX);
     PathBuf::from(name)
 }
 
-fn check_free(data_dir: &Path, partial: &Path) -> Result<(), RestoreFailure> {
+pub(crate) fn check_free(data_dir: &Path, partial: &Path) -> Result<(), RestoreFailure> {
     if partial.exists() {
         return Err(RestoreFailure::LeftBehind(partial.to_owned()));
     }
@@ -132,7 +132,7 @@ fn fill<R: Read>(
 }
 
 /// The complete directory gets its name, for good.
-fn publish(partial: &Path, data_dir: &Path) -> Result<(), RestoreFailure> {
+pub(crate) fn publish(partial: &Path, data_dir: &Path) -> Result<(), RestoreFailure> {
     let failed = |source| RestoreFailure::Io {
         action: format!("rename {} to {}", partial.display(), data_dir.display()),
         source,
