@@ -8,7 +8,11 @@ impl Engine {
     pub(crate) fn stats(&self, name: &str) -> Result<QueueStats, QueueNotFound> {
         let queue = self.queues.at(self.queues.find(name).ok_or(QueueNotFound)?);
         let lanes = queue.lanes.iter().filter(|lane| lane.pending > 0);
-        let mut keys: Vec<KeyStats> = lanes
+        let mut lanes: Vec<_> = lanes.collect();
+        // Highest priority first within a key.
+        lanes.sort_by(|a, b| a.key.cmp(&b.key).then(b.priority.cmp(&a.priority)));
+        let keys = lanes
+            .into_iter()
             .map(|lane| KeyStats {
                 key: lane.key.to_string(),
                 pending: u64::from(lane.pending),
@@ -16,7 +20,6 @@ impl Engine {
                 weight: lane.weight,
             })
             .collect();
-        keys.sort_by(|a, b| a.key.cmp(&b.key));
         Ok(QueueStats {
             counts: queue.counts(),
             keys,

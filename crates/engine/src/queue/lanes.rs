@@ -42,7 +42,7 @@ pub(crate) struct Lane {
     pub(crate) pending: u32,
     /// Messages that belong to this lane, wherever they are.
     pub(super) held: u32,
-    pub(super) priority: u8,
+    pub(crate) priority: u8,
 }
 
 impl Lane {

@@ -7,6 +7,8 @@
     reason = "each test file uses a part of it"
 )]
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, EngineConfig, Event,
@@ -26,6 +28,9 @@ pub(crate) struct MemJournal {
     pub(crate) pages_full: bool,
     /// No page can be read.
     pub(crate) pages_unreadable: bool,
+    /// Freed pages stay, as while a snapshot may need them.
+    pub(crate) pages_kept: bool,
+    pub(crate) pages_freed: BTreeSet<PageSlot>,
     segment_shift: u32,
 }
 
@@ -37,6 +42,8 @@ impl MemJournal {
             pages: Vec::new(),
             pages_full: false,
             pages_unreadable: false,
+            pages_kept: false,
+            pages_freed: BTreeSet::new(),
             segment_shift,
         }
     }
@@ -65,6 +72,7 @@ impl Journal for MemJournal {
             return None;
         }
         let free = self.pages.iter().position(Option::is_none);
+        let free = free.filter(|_| !self.pages_kept);
         let slot = free.unwrap_or(self.pages.len());
         if slot == self.pages.len() {
             self.pages.push(None);
@@ -84,6 +92,10 @@ impl Journal for MemJournal {
 
     fn free_page(&mut self, slot: PageSlot) {
         let page = &mut self.pages[slot.0 as usize];
+        if self.pages_kept {
+            assert!(self.pages_freed.insert(slot), "{slot:?} is freed twice");
+            return;
+        }
         assert!(page.take().is_some(), "{slot:?} is freed twice");
     }
 }
@@ -214,20 +226,26 @@ impl Harness {
     }
 
     pub(crate) fn with_config(config: EngineConfig) -> Self {
-        let mut harness = Self {
-            engine: Engine::new(config.clone()),
-            journal: MemJournal::new(config.segment_shift),
-            now: Millis(1_000_000),
-            config,
-            out: Vec::new(),
-            next_token: 1,
-        };
+        let journal = MemJournal::new(config.segment_shift);
+        let mut harness = Self::over(config, journal, Millis(1_000_000));
         harness
             .engine
             .start(harness.now, &mut harness.journal)
             .unwrap();
         harness.connect(CONN);
         harness
+    }
+
+    /// Nothing is started yet.
+    pub(crate) fn over(config: EngineConfig, journal: MemJournal, now: Millis) -> Self {
+        Self {
+            engine: Engine::new(config.clone()),
+            journal,
+            now,
+            config,
+            out: Vec::new(),
+            next_token: 1,
+        }
     }
 
     pub(crate) fn token(&mut self) -> u32 {
@@ -406,10 +424,35 @@ impl Harness {
         self.restart_from(self.journal.records.clone(), down_ms);
     }
 
+    /// An engine from a snapshot and the journal's records from its position on; no requests yet.
+    pub(crate) fn restart_from_snapshot(&mut self, from: Lsn, snapshot: &[Vec<u8>], down_ms: u64) {
+        self.now = self.now.after_ms(down_ms);
+        self.engine = Engine::new(self.config.clone());
+        let tail = self.journal.records.iter().filter(|(at, _)| *at >= from);
+        let tail: Vec<_> = tail.cloned().collect();
+        let snapshot = snapshot.iter().map(|record| (Lsn::ZERO, record));
+        let pages = &self.journal.pages;
+        let mut read = |slot: PageSlot, into: &mut Vec<u8>| {
+            let page = pages.get(slot.0 as usize).and_then(Option::as_ref);
+            page.inspect(|page| page.as_slice().clone_into(into))
+                .is_some()
+        };
+        for (at, record) in snapshot.chain(tail.iter().map(|(at, record)| (*at, record))) {
+            let result = self.engine.replay_with_pages(at, record, &mut read);
+            result.unwrap();
+        }
+        self.journal.pages_freed.clear();
+        self.now = self.now.max(self.engine.newest_time());
+        self.engine.start(self.now, &mut self.journal).unwrap();
+        self.engine.assert_invariants();
+        self.connect(CONN);
+    }
+
     pub(crate) fn restart_from(&mut self, records: Vec<(Lsn, Vec<u8>)>, down_ms: u64) {
         self.now = self.now.after_ms(down_ms);
         // Without a snapshot no page outlives the process.
         self.journal.pages.clear();
+        self.journal.pages_freed.clear();
         self.engine = Engine::new(self.config.clone());
         for (at, record) in &records {
             self.engine.replay(*at, record).unwrap();

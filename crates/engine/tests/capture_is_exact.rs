@@ -1,0 +1,501 @@
+//! Random operations with captures begun and advanced at random moments: an engine from a capture
+//! and the records after it is like one from the whole log in everything that can be seen.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a test stops at what it does not expect"
+)]
+
+mod harness;
+
+use std::collections::BTreeSet;
+
+use harness::{CONN, Harness, Msg, deliveries};
+use tanda_engine::{
+    AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, EngineConfig, Event, LeaseMode,
+    Lsn, MaxLength, MessageId, MessagePlace, Ordering, Output, Overflow, PublishResult,
+    QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, Settlement, Span, SubId,
+};
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[usize::try_from(self.below(of.len() as u64)).unwrap()]
+    }
+
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+const KEYS: [&str; 4] = ["", "a", "b", "c"];
+/// The one that is created and deleted again and again.
+const PASSING: &str = "passing";
+
+fn spec(name: &str, fast: bool) -> QueueSpec {
+    let account = tanda_engine::KeyPart {
+        kind: tanda_engine::KeyKind::Header,
+        name: "account".to_owned(),
+    };
+    QueueSpec {
+        name: name.to_owned(),
+        lease_ms: 700,
+        backoff: Some(Backoff::None),
+        max_attempts: 3,
+        dedup_window_ms: 900,
+        ordering: match name {
+            "whole" => Ordering::Queue,
+            "grouped" => Ordering::Key {
+                key: vec![account],
+                missing: tanda_engine::MissingOrderingKey::Unordered,
+            },
+            _ => Ordering::None,
+        },
+        max_length: (name == "bounded").then_some(MaxLength {
+            messages: 12,
+            overflow: Overflow::DropHead,
+        }),
+        durability: if fast && name == "other" {
+            DeliveryDurability::Fast
+        } else {
+            DeliveryDurability::Committed
+        },
+        ..QueueSpec::default()
+    }
+}
+
+const QUEUES: [&str; 6] = ["plain", "whole", "grouped", "bounded", "other", PASSING];
+
+struct World {
+    h: Harness,
+    random: Random,
+    subs: Vec<SubId>,
+    held: Vec<(String, MessageId)>,
+    ids: BTreeSet<MessageId>,
+    next_conn: u64,
+    /// No two messages are due at the same time: those would come in the order of their slots.
+    next_ms: u64,
+    /// The capture under way.
+    capture: Option<(Lsn, Vec<Vec<u8>>)>,
+    compared: u32,
+    pages_seen: bool,
+    fast: bool,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        // Fast queues deliver what is in pages at once after a restart, so not both.
+        let fast = seed.is_multiple_of(3);
+        let config = EngineConfig {
+            segment_shift: 12,
+            page_messages: 1 + u32::try_from(random.below(4)).unwrap(),
+            lane_hot: if fast {
+                1_000_000
+            } else {
+                1 + u32::try_from(random.below(4)).unwrap()
+            },
+            ..EngineConfig::default()
+        };
+        let mut h = Harness::with_config(config);
+        h.journal.pages_kept = true;
+        for name in QUEUES {
+            h.create(spec(name, fast));
+        }
+        Self {
+            h,
+            random,
+            subs: Vec::new(),
+            held: Vec::new(),
+            ids: BTreeSet::new(),
+            next_conn: 10,
+            next_ms: 1,
+            capture: None,
+            compared: 0,
+            pages_seen: false,
+            fast,
+        }
+    }
+
+    fn queue(&mut self) -> String {
+        self.random.pick(&QUEUES).to_owned()
+    }
+
+    fn queue_or_dead_letters(&mut self) -> String {
+        let suffix = if self.random.chance(30) { ".dlq" } else { "" };
+        self.queue() + suffix
+    }
+
+    /// A time that nothing else gets, spread over half a second.
+    fn some_ms(&mut self) -> u64 {
+        self.next_ms += 1;
+        1 + self.next_ms * 37 % 499
+    }
+
+    fn take(&mut self, out: &[Output]) {
+        for (_, batch) in deliveries(out) {
+            for item in &batch.items {
+                self.held.push((batch.queue.to_string(), item.id));
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let mut messages = Vec::new();
+        let one_queue = self.random.chance(50).then(|| self.queue());
+        for _ in 0..=self.random.below(12) {
+            let queue = one_queue.clone().unwrap_or_else(|| self.queue());
+            let mut message = Msg::to(&queue).key(self.random.pick(&KEYS));
+            message.weight = u32::try_from(self.random.below(4)).unwrap();
+            message.priority = u8::try_from(self.random.below(8) / 7).unwrap();
+            message.payload = vec![b'x'; usize::try_from(self.random.below(200)).unwrap()];
+            message.transient = self.random.chance(5);
+            if message.transient {
+                // It says what its key weighs, and the log does not.
+                message = message.key("transient");
+            }
+            if self.random.chance(70) {
+                message = message.header("account", &self.random.below(4).to_string());
+            }
+            if self.random.chance(20) {
+                message.delay_ms = self.some_ms();
+            }
+            if self.random.chance(25) {
+                message = message.idempotency(&self.random.below(20).to_string());
+            }
+            messages.push(message);
+        }
+        for result in self.h.publish(&messages) {
+            if let PublishResult::Stored(id) = result {
+                self.ids.insert(id);
+            }
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..self.random.below(5).min(self.held.len() as u64) {
+            let index = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
+            let (queue, id) = self.held.swap_remove(index);
+            let after = Some(self.some_ms());
+            let fail = |retry_after_ms| Settlement::Fail {
+                error: Span::default(),
+                retry_after_ms,
+            };
+            let settlement = match self.random.below(9) {
+                0..=3 => Settlement::Ack,
+                4 => fail(None),
+                5 => fail(after),
+                6 => Settlement::Requeue,
+                7 => Settlement::Reject,
+                _ => Settlement::Extend {
+                    by_ms: 1_000 + self.some_ms(),
+                },
+            };
+            self.h.settle(&queue, &[(id, settlement)]);
+            if matches!(settlement, Settlement::Extend { .. }) {
+                self.held.push((queue, id));
+            }
+        }
+    }
+
+    fn subscribe(&mut self) {
+        let conn = ConnId(self.next_conn);
+        self.next_conn += 1;
+        self.h.connect(conn);
+        let queue = self.queue_or_dead_letters();
+        let name = queue.clone();
+        let reply = self.h.admin(AdminRequest::InspectQueue { name });
+        if !matches!(reply, AdminReply::Inspected(Ok(_))) {
+            return;
+        }
+        let credit = self.random.pick(&[Some(2), Some(5), None]);
+        let lease = self
+            .random
+            .pick(&[LeaseMode::Timed, LeaseMode::Timed, LeaseMode::Connection]);
+        let sub = self.h.subscribe_as(conn, &queue, credit, lease);
+        self.subs.push(sub);
+    }
+
+    fn end_sub(&mut self) {
+        if self.subs.is_empty() {
+            return;
+        }
+        let index = usize::try_from(self.random.below(self.subs.len() as u64)).unwrap();
+        let sub = self.subs.swap_remove(index);
+        let mut out = Vec::new();
+        let (now, h) = (self.h.now, &mut self.h);
+        let _more = h.engine.run(now, &mut h.journal, &mut out);
+        let (mine, others): (Vec<_>, Vec<_>) =
+            out.into_iter().partition(|output| output.conn == sub.conn);
+        for (_, batch) in deliveries(&mine) {
+            h.engine.undelivered(now, &mut h.journal, sub.conn, &batch);
+        }
+        h.handle(Request::Disconnect { conn: sub.conn });
+        self.take(&others);
+    }
+
+    fn admin(&mut self) {
+        let name = self.queue();
+        let delete = self.random.chance(50);
+        let request = match self.random.below(8) {
+            0..=2 => AdminRequest::Redrive {
+                name: format!("{name}.dlq"),
+                count: self.random.below(3),
+            },
+            3 => AdminRequest::PurgeQueue { name },
+            4 => AdminRequest::SetConfig {
+                key: name,
+                value: self.random.below(3).to_string(),
+            },
+            5 => AdminRequest::SetRebalancing(Rebalancing::Paused {
+                pause_ms: self.random.below(9),
+            }),
+            6 if delete => AdminRequest::DeleteQueue {
+                name: PASSING.to_owned(),
+            },
+            6 => AdminRequest::CreateQueue(Box::new(spec(PASSING, self.fast))),
+            _ => AdminRequest::UpdateQueue {
+                name,
+                changes: Box::new(QueueChanges {
+                    max_attempts: Some(u32::try_from(1 + self.random.below(4)).unwrap()),
+                    ..QueueChanges::default()
+                }),
+            },
+        };
+        let purge = matches!(request, AdminRequest::PurgeQueue { .. });
+        if purge && !self.random.chance(20) {
+            return;
+        }
+        let reply = ReplyTo {
+            conn: CONN,
+            token: 9,
+        };
+        let out = self.h.handle(Request::Admin { reply, request });
+        self.take(&out);
+        self.forget_ended_subs(&out);
+        let out = self.h.run();
+        self.take(&out);
+    }
+
+    fn forget_ended_subs(&mut self, out: &[Output]) {
+        for output in out {
+            if let Event::SubscriptionEnded { token, .. } = output.event {
+                self.subs
+                    .retain(|sub| (sub.conn, sub.token) != (output.conn, token));
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        match self.random.below(100) {
+            0..=34 => self.publish(),
+            35..=64 => self.settle(),
+            65..=73 => self.subscribe(),
+            74..=77 => self.end_sub(),
+            78..=85 => self.admin(),
+            _ => {
+                let ms = self.random.below(300);
+                let out = self.h.advance(ms);
+                self.take(&out);
+            }
+        }
+        for sub in self.subs.clone() {
+            let conn = sub.conn;
+            let bytes = 1 << 20;
+            self.h.handle(Request::Drained { conn, bytes });
+            if self.random.chance(40) {
+                self.h.handle(Request::Grant { sub, credit: 1 });
+            }
+        }
+        if self.random.chance(80) {
+            let out = self.h.run();
+            self.take(&out);
+        }
+        self.pages_seen |= self.h.engine.page_slots().count() > 3;
+        self.capture();
+    }
+
+    /// Begins a capture, or goes on with the one under way.
+    fn capture(&mut self) {
+        let Some((from, mut records)) = self.capture.take() else {
+            if self.random.chance(25) {
+                let from = self.h.engine.begin_capture(self.h.now, &self.h.journal);
+                self.capture = Some((from, Vec::new()));
+            }
+            return;
+        };
+        if self.random.chance(40) {
+            let budget = usize::try_from(self.random.pick(&[1, 5, 20, 60])).unwrap();
+            if self.h.engine.capture_slice(budget, &mut records) {
+                self.compare(from, &records);
+                return;
+            }
+        }
+        self.capture = Some((from, records));
+    }
+
+    /// What a restart has to go on with, as another world.
+    fn twin(&self) -> Harness {
+        let journal = self.h.journal.clone();
+        Harness::over(self.h.config.clone(), journal, self.h.now)
+    }
+
+    fn compare(&mut self, from: Lsn, snapshot: &[Vec<u8>]) {
+        // What was left running comes to its end, so that all queues are whole.
+        let out = self.h.run();
+        self.take(&out);
+        self.compared += 1;
+        let down_ms = 2 + self.random.below(400);
+        let mut whole = self.twin();
+        whole.restart(down_ms);
+        let mut quick = self.twin();
+        quick.restart_from_snapshot(from, snapshot, down_ms);
+        whole.now = whole.now.max(quick.now);
+        quick.now = whole.now;
+        let ids: Vec<_> = self.ids.iter().copied().collect();
+        let fast = self.fast.then_some("other");
+        let (expected, found) = (
+            observe(&mut whole, &ids, fast),
+            observe(&mut quick, &ids, fast),
+        );
+        let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
+        if let Some(at) = differs {
+            let around = |seen: &[String]| seen[at..seen.len().min(at + 4)].join("\n");
+            panic!("not\n{}\nbut\n{}", around(&expected), around(&found));
+        }
+        assert_eq!(expected.len(), found.len());
+        if self.random.chance(30) {
+            // The world goes on from the snapshot, and the whole log must still say the same.
+            self.h.restart_from_snapshot(from, snapshot, down_ms);
+            (self.subs, self.held) = (Vec::new(), Vec::new());
+        }
+    }
+}
+
+/// All that can be seen of an engine after its start; the order of what it delivers at once too.
+fn observe(h: &mut Harness, ids: &[MessageId], fast: Option<&str>) -> Vec<String> {
+    let mut seen = vec![format!("{:?}", h.engine.segments().collect::<Vec<_>>())];
+    let prefix = String::new();
+    seen.push(format!(
+        "{:?}",
+        h.admin(AdminRequest::ListConfig { prefix })
+    ));
+    seen.push(format!("{:?}", h.admin(AdminRequest::ClusterStatus)));
+    let AdminReply::Queues(queues) = h.admin(AdminRequest::ListQueues) else {
+        panic!("a list of queues");
+    };
+    for queue in &queues {
+        let name = queue.name.clone();
+        seen.push(format!("{queue:?}"));
+        let stats = h.admin(AdminRequest::QueueStats { name: name.clone() });
+        seen.push(format!("{name}: {stats:?}"));
+        let details = h.admin(AdminRequest::InspectQueue { name: name.clone() });
+        seen.push(format!("{details:?}"));
+        for message in ids.iter().rev().take(80) {
+            let message = Some(*message);
+            let name = name.clone();
+            let place = h.admin(AdminRequest::Explain { name, message });
+            if let AdminReply::Explained(Ok(mut place)) = place {
+                if let Some(MessagePlace::Ready { ahead_in_key, .. }) = &mut place.message {
+                    // How many of a page go before it is not known without reading that.
+                    *ahead_in_key = 0;
+                }
+                seen.push(format!(
+                    "{message:?} {:?} {:?}",
+                    place.message, place.counts
+                ));
+            }
+        }
+    }
+    // What is remembered. The clock has passed all ids that were made.
+    h.now = h.now.after_ms(2);
+    for queue in QUEUES {
+        for key in 0..20 {
+            let message = Msg::to(queue).idempotency(&key.to_string());
+            let delayed = Msg {
+                delay_ms: 1_000_000 + key,
+                ..message
+            };
+            match &h.publish(&[delayed])[..] {
+                [PublishResult::Duplicate(id)] => seen.push(format!("{queue} {key} {id}")),
+                other => seen.push(format!("{queue} {key} {}", other.len())),
+            }
+        }
+    }
+    let names: Vec<_> = queues.into_iter().map(|queue| queue.name).collect();
+    drain(h, &names, fast, &mut seen);
+    seen
+}
+
+fn drain(h: &mut Harness, names: &[String], fast: Option<&str>, seen: &mut Vec<String>) {
+    for name in names {
+        h.subscribe(CONN, name, None);
+    }
+    for step in 0..30 {
+        let out = h.advance(if step == 0 { 0 } else { 60 });
+        let conn = CONN;
+        h.handle(Request::Drained {
+            conn,
+            bytes: 1 << 30,
+        });
+        let mut lines = Vec::new();
+        for (_, batch) in deliveries(&out) {
+            for item in &batch.items {
+                let key = item.fairness_key.text(&batch.keys).to_owned();
+                // Only what is on disk: a fast queue's deliveries are not.
+                let deliveries = (fast != Some(&*batch.queue)).then_some(item.deliveries);
+                let line = format!(
+                    "{step} {:?} {} {:?} {} {deliveries:?} {} {}",
+                    item.id, item.len, item.at, item.attempts, item.redrives, item.weight
+                );
+                lines.push((batch.queue.to_string(), key, line));
+            }
+            let ids = batch.items.iter().map(|item| item.id);
+            let half: Vec<_> = ids.filter(|id| id.0.is_multiple_of(2)).collect();
+            h.ack(&batch.queue, &half);
+        }
+        if step == 0 {
+            // A pass reads a few pages only, so queues may take other turns than without pages.
+            lines.sort_by(|a, b| a.0.cmp(&b.0));
+        } else {
+            // What ends at the same time ends in no order.
+            lines.sort();
+        }
+        seen.extend(lines.into_iter().map(|line| format!("{line:?}")));
+    }
+}
+
+fn scenario(seed: u64, steps: u32) -> World {
+    let mut world = World::new(seed);
+    for _ in 0..steps {
+        world.step();
+    }
+    world
+}
+
+#[test]
+fn a_capture_and_what_follows_it_are_the_whole_log() {
+    let (mut compared, mut paged) = (0, 0);
+    for seed in 0..30 {
+        let outcome = std::panic::catch_unwind(|| {
+            let world = scenario(seed, 150);
+            (world.compared, u32::from(world.pages_seen))
+        });
+        let (more, pages) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
+        compared += more;
+        paged += pages;
+    }
+    assert!(compared > 60 && paged > 12, "{compared} {paged}");
+}
