@@ -3,13 +3,22 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench lint verify fix
+.PHONY: run test bench fuzz lint verify fix
 
 run: ## start the broker on its default ports, data in ./tanda-data
 	$(CARGO) run --release -- serve
 
 test: ## all tests; needs Rust, gcc and make, nothing else
 	$(CARGO) test --workspace
+
+TARGET ?= session_input
+SECONDS ?= 600
+
+fuzz: ## one fuzz target for some time: make fuzz TARGET=frame_decode SECONDS=3600; needs nightly Rust and cargo-fuzz
+	$(CARGO) run -q -p tanda-fuzz -- fuzz/seeds
+	mkdir -p fuzz/found/$(TARGET) fuzz/corpus/$(TARGET)
+	$(CARGO) +nightly fuzz run -O $(TARGET) fuzz/found/$(TARGET) fuzz/corpus/$(TARGET) fuzz/seeds/$(TARGET) -- \
+		-max_total_time=$(SECONDS) -max_len=8192 -rss_limit_mb=1024 -timeout=20
 
 bench: ## the workloads against a server started for the run
 	$(CARGO) run --release -p tanda-bench

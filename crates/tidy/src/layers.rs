@@ -65,6 +65,10 @@ pub const LAYERS: &[Layer] = &[
             "tanda-node",
         ],
     ),
+    outer(
+        "tanda-fuzz",
+        &["tanda-wire", "tanda-engine", "tanda-wal", "tanda-session"],
+    ),
     outer("tanda-tidy", &[]),
 ];
 

@@ -1,0 +1,51 @@
+//! What the fuzzers run: bytes in, a panic when a promise does not hold.
+//!
+//! Owns one function per target, and inputs to begin with. Refuses to know who finds the bytes:
+//! `fuzz/` gives these functions to libFuzzer, and the tests of this crate replay the stored
+//! inputs and small changes of them, without it (`docs/fuzzing.md`).
+//!
+//! ```text
+//!  fuzz/corpus, fuzz/regressions, seeds::all ──► tests/replay.rs ──► targets
+//!  libFuzzer (cargo fuzz) ─────────────────────────────────────────► targets
+//! ```
+//!
+//! An input is a [`script::Script`] rather than raw bytes where a target has steps: each byte
+//! decides the next thing, whatever its value, so that any change of an input is an input too.
+
+pub mod engine_replay;
+pub mod frame_decode;
+pub mod log_recovery;
+pub mod mutate;
+mod random;
+pub mod script;
+pub mod seeds;
+pub mod session_input;
+
+/// A function to be fuzzed.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, and that of its folders in `fuzz/`.
+    pub name: &'static str,
+    /// Takes one input; panics when a promise does not hold.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "frame_decode",
+        run: frame_decode::run,
+    },
+    Target {
+        name: "session_input",
+        run: session_input::run,
+    },
+    Target {
+        name: "log_recovery",
+        run: log_recovery::run,
+    },
+    Target {
+        name: "engine_replay",
+        run: engine_replay::run,
+    },
+];

@@ -1,0 +1,234 @@
+//! Events of the engine, drawn from a script.
+
+use bytes::Bytes;
+use tanda_engine::{
+    AdminReply, ClusterStatus, CreateQueueError, DeleteQueueError, DeliveryBatch, DeliveryItem,
+    Event, KeyStats, MessageId, Millis, PublishError, PublishResult, QueueCounts, QueueNotFound,
+    QueueStats, QueueSummary, Rebalancing, RedriveError, Redriven, Request, RuntimeConfigError,
+    SettleError, Span, SubscribeError, SubscriptionEnd, UpdateQueueError,
+};
+use tanda_wire::fila::enqueue::encode_content;
+
+use crate::script::Script;
+
+/// Results of one answer, or queues of one list, that are not asked for by a request.
+const UNASKED_MAX: usize = 40;
+
+/// An answer of the right kind to a request; `None` when it has none.
+pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event> {
+    Some(match request {
+        Request::Publish { reply, batch } => Event::Published {
+            token: reply.token,
+            results: published(script, batch.items.len()),
+        },
+        Request::Settle { reply, batch } => Event::Settled {
+            token: reply.token,
+            results: settled(script, batch.items.len()),
+        },
+        Request::Subscribe { sub, .. } => subscribed(script, sub.token),
+        Request::Admin { reply, .. } => Event::Admin {
+            token: reply.token,
+            reply: Box::new(admin(script)),
+        },
+        Request::Connect { .. }
+        | Request::Disconnect { .. }
+        | Request::Drained { .. }
+        | Request::Grant { .. }
+        | Request::Unsubscribe { .. } => return None,
+    })
+}
+
+/// An event of any kind for a token.
+pub(super) fn any_event(script: &mut Script<'_>, token: u32) -> Event {
+    match script.pick(8) {
+        0 => Event::Published {
+            token,
+            results: {
+                let count = script.pick(UNASKED_MAX);
+                published(script, count)
+            },
+        },
+        1 => Event::Settled {
+            token,
+            results: {
+                let count = script.pick(UNASKED_MAX);
+                settled(script, count)
+            },
+        },
+        2 => subscribed(script, token),
+        3 => Event::SubscriptionEnded {
+            token,
+            reason: SubscriptionEnd::QueueDeleted,
+        },
+        4 | 5 => Event::Admin {
+            token,
+            reply: Box::new(admin(script)),
+        },
+        6 => Event::StorageFailed { token },
+        _ => Event::Delivery {
+            token,
+            batch: deliveries(script, Millis(0)),
+        },
+    }
+}
+
+fn id(script: &mut Script<'_>) -> MessageId {
+    MessageId(u128::from(script.u64()) << 64 | u128::from(script.byte()))
+}
+
+fn published(script: &mut Script<'_>, count: usize) -> Vec<PublishResult> {
+    let id = id(script);
+    let refused = [
+        PublishError::QueueNotFound,
+        PublishError::ReservedQueueName,
+        PublishError::Forbidden,
+        PublishError::OrderingKeyMissing,
+        PublishError::TooLarge,
+        PublishError::QueueFull,
+        PublishError::Storage,
+    ];
+    let shift = script.pick(refused.len() + 2);
+    let results = (0..count).map(|n| match (n + shift) % (refused.len() + 2) {
+        0 => PublishResult::Stored(id),
+        1 => PublishResult::Duplicate(id),
+        other => refused
+            .get(other - 2)
+            .map_or(PublishResult::Stored(id), |error| {
+                PublishResult::Refused(*error)
+            }),
+    });
+    results.collect()
+}
+
+fn settled(script: &mut Script<'_>, count: usize) -> Vec<Result<Millis, SettleError>> {
+    let (at, shift) = (Millis(script.u64()), script.pick(3));
+    let results = (0..count).map(|n| match (n + shift) % 3 {
+        0 => Ok(at),
+        1 => Err(SettleError::MessageNotFound),
+        _ => Err(SettleError::Forbidden),
+    });
+    results.collect()
+}
+
+fn subscribed(script: &mut Script<'_>, token: u32) -> Event {
+    let error = match script.pick(6) {
+        0 => SubscribeError::QueueNotFound,
+        1 => SubscribeError::TokenInUse,
+        2 => SubscribeError::TooMany { max: script.u32() },
+        _ => {
+            let consumer = script.u64();
+            return Event::Subscribed { token, consumer };
+        }
+    };
+    Event::SubscribeFailed { token, error }
+}
+
+/// Text that may be longer than a string of the protocol can be.
+fn text(script: &mut Script<'_>) -> String {
+    let part = String::from_utf8_lossy(script.short()).into_owned();
+    let times = match script.byte() {
+        0xFF => 300,
+        other => usize::from(other % 3),
+    };
+    part.repeat(times)
+}
+
+fn counts(script: &mut Script<'_>) -> QueueCounts {
+    QueueCounts {
+        depth: script.u64(),
+        in_flight: u64::from(script.byte()),
+        active_consumers: script.u32(),
+        ..QueueCounts::default()
+    }
+}
+
+/// Any answer to a rare request, also one that this protocol cannot have asked for.
+fn admin(script: &mut Script<'_>) -> AdminReply {
+    match script.pick(16) {
+        0 => AdminReply::Created(Ok(text(script))),
+        1 => AdminReply::Created(Err(CreateQueueError::InvalidSetting {
+            setting: "lease",
+            problem: text(script),
+        })),
+        2 => AdminReply::Updated(Err(UpdateQueueError::NotFound)),
+        3 => AdminReply::Updated(Ok(())),
+        4 => AdminReply::Deleted(Err(DeleteQueueError::ReservedName)),
+        5 => AdminReply::Stats(Ok(stats(script))),
+        6 => AdminReply::Stats(Err(QueueNotFound)),
+        7 => AdminReply::Queues(queues(script)),
+        8 => AdminReply::Redriven(Ok(Redriven {
+            redriven: script.u64(),
+        })),
+        9 => AdminReply::Redriven(Err(RedriveError::NotDeadLetterQueue)),
+        10 => AdminReply::ConfigSet(Err(RuntimeConfigError::Storage)),
+        11 => AdminReply::Config(Some(text(script))),
+        12 => {
+            let entry = (text(script), text(script));
+            AdminReply::ConfigList(vec![entry; script.pick(4)])
+        }
+        13 => AdminReply::ClusterStatus(ClusterStatus {
+            rebalancing: Rebalancing::Disabled,
+            pause_ends_at: Millis(script.u64()),
+            queue_leaderships: script.u32(),
+        }),
+        14 => AdminReply::Purged(Ok(1)),
+        _ => AdminReply::RebalancingSet,
+    }
+}
+
+fn stats(script: &mut Script<'_>) -> QueueStats {
+    let key = KeyStats {
+        key: text(script),
+        pending: script.u64(),
+        deficit: i64::from(script.byte()) - 100,
+        weight: script.u32(),
+    };
+    QueueStats {
+        counts: counts(script),
+        keys: vec![key; script.pick(UNASKED_MAX)],
+        quantum: script.u32(),
+    }
+}
+
+fn queues(script: &mut Script<'_>) -> Vec<QueueSummary> {
+    let summary = QueueSummary {
+        name: text(script),
+        counts: counts(script),
+    };
+    vec![summary; script.pick(UNASKED_MAX)]
+}
+
+/// Deliveries of a script's payloads, whole and of the layout that the engine keeps.
+pub(super) fn deliveries(script: &mut Script<'_>, now: Millis) -> DeliveryBatch {
+    let mut batch = DeliveryBatch {
+        consumer: u64::from(script.byte()),
+        queue: "q".into(),
+        leased_at: now,
+        lease_expires_at: now.after_ms(u64::from(script.u16()) * 100),
+        keys: b"key".to_vec(),
+        ..DeliveryBatch::default()
+    };
+    let count = script.pick(6);
+    let mut chunk = Vec::new();
+    for _ in 0..count {
+        let payload = vec![script.byte(); usize::from(script.u16()) % 6_000];
+        let start = chunk.len();
+        let written = encode_content(&mut chunk, [("k", "v")], &payload);
+        assert_eq!(written, Ok(()));
+        let at = |offset: usize| u32::try_from(offset).unwrap_or(u32::MAX);
+        batch.items.push(DeliveryItem {
+            id: id(script),
+            at: DeliveryItem::RESOLVED,
+            len: at(chunk.len() - start),
+            chunk: 0,
+            start: at(start),
+            fairness_key: Span { start: 0, len: 3 },
+            weight: script.u32(),
+            attempts: 1,
+            deliveries: script.u32(),
+            redrives: 0,
+        });
+    }
+    batch.chunks.push(Bytes::from(chunk));
+    batch
+}
