@@ -39,6 +39,7 @@ mod queue_record;
 mod queues;
 mod record;
 mod release;
+mod relocate;
 mod replay;
 mod replay_state;
 mod request;
@@ -72,6 +73,7 @@ pub use queue_config::{
     Overflow, QueueChanges, QueueConfig, QueueSpec, RetryPolicy, ScriptFailure,
 };
 pub use record::{named_snapshot, snapshot_record};
+pub use relocate::{Moved, Survivor, SurvivorCursor};
 pub use replay::ReadPage;
 pub use request::{ConnLimits, Request};
 pub use salvage::{Inlined, inline_contents, record_kind};

@@ -337,6 +337,62 @@ impl Lanes {
         Some(marked)
     }
 
+    /// The next page from the cursor on that needs a segment that is asked for, copied. At most
+    /// `looks` lanes and pages are looked at; when some are left there is none.
+    pub(crate) fn page_with(
+        &self,
+        cursor: &mut PageCursor,
+        looks: &mut u32,
+        asked: impl Fn(u64) -> bool,
+    ) -> Option<PageRef> {
+        while let Some(it) = self.lane(cursor.lane) {
+            let pages = it.behind.as_ref().map(|behind| &behind.pages);
+            let start = pages.map_or(0, |pages| {
+                pages.partition_point(|page| page.first < cursor.from)
+            });
+            for page in pages.into_iter().flat_map(|pages| pages.range(start..)) {
+                if *looks == 0 {
+                    return None;
+                }
+                *looks -= 1;
+                cursor.from = page.first + 1;
+                if page.segments.iter().any(|(segment, _)| asked(*segment)) {
+                    return Some(page.clone());
+                }
+            }
+            if *looks == 0 {
+                return None;
+            }
+            *looks -= 1;
+            *cursor = PageCursor {
+                lane: cursor.lane + 1,
+                from: 0,
+            };
+        }
+        // Nothing is left to look at, whatever the budget was.
+        *looks = (*looks).max(1);
+        None
+    }
+
+    /// The page of this number and first position, if it is still there.
+    pub(crate) fn page_of(&self, lane: u32, id: u64, first: u64) -> Option<&PageRef> {
+        let pages = &self.lane(lane)?.behind.as_ref()?.pages;
+        let index = pages.partition_point(|page| page.first < first);
+        pages.get(index).filter(|page| page.id == id)
+    }
+
+    /// A page takes the place of the one with the same number.
+    pub(super) fn replace_page(&mut self, lane: u32, page: PageRef) {
+        let behind = self.lanes.get_mut(lane as usize);
+        let pages = behind.and_then(|it| Some(&mut it.behind.as_deref_mut()?.pages));
+        let Some(pages) = pages else { return };
+        let index = pages.partition_point(|it| it.first < page.first);
+        if let Some(old) = pages.get_mut(index).filter(|old| old.id == page.id) {
+            self.page_ref_bytes = self.page_ref_bytes + page.memory_bytes() - old.memory_bytes();
+            *old = page;
+        }
+    }
+
     /// Takes any page, of a queue that is taken apart.
     pub(crate) fn detach_any(&mut self) -> Option<PageRef> {
         while let Some(it) = self.lanes.last() {

@@ -95,6 +95,12 @@ impl Queue {
         }
     }
 
+    /// A page lies in another slot and names other segments.
+    pub(crate) fn replace_page(&mut self, lane: u32, mut page: PageRef) {
+        page.is_odd = self.generation.is_odd();
+        self.lanes.replace_page(lane, page);
+    }
+
     /// Call before a page is made: takes the images of its messages that a capture needs.
     pub(crate) fn preserve_next_page(&mut self, lane: u32) {
         for slot in self.lanes.next_page_slots(&self.entries, lane) {
