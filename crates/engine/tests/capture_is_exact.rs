@@ -11,13 +11,14 @@
 
 mod harness;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{CONN, Harness, Msg, deliveries};
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, EngineConfig, Event, LeaseMode,
-    Lsn, MaxLength, MessageId, MessagePlace, Ordering, Output, Overflow, PublishResult,
-    QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, Settlement, Span, SubId,
+    Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering, Output, Overflow, PublishResult,
+    QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, SegmentUse, Settlement, Span, SubId,
+    SurvivorCursor,
 };
 
 struct Random(u64);
@@ -92,6 +93,10 @@ struct World {
     compared: u32,
     pages_seen: bool,
     fast: bool,
+    /// Where contents that were copied lay at first.
+    origins: BTreeMap<Lsn, Lsn>,
+    moved: usize,
+    next_cold: u64,
 }
 
 impl World {
@@ -126,6 +131,9 @@ impl World {
             compared: 0,
             pages_seen: false,
             fast,
+            origins: BTreeMap::new(),
+            moved: 0,
+            next_cold: 1 << 63,
         }
     }
 
@@ -304,7 +312,8 @@ impl World {
             35..=64 => self.settle(),
             65..=73 => self.subscribe(),
             74..=77 => self.end_sub(),
-            78..=85 => self.admin(),
+            78..=84 => self.admin(),
+            85..=87 => self.relocate(),
             _ => {
                 let ms = self.random.below(300);
                 let out = self.h.advance(ms);
@@ -325,6 +334,35 @@ impl World {
         }
         self.pages_seen |= self.h.engine.page_slots().count() > 3;
         self.capture();
+    }
+
+    /// Copies what is left in some segments elsewhere; nothing needs them afterwards.
+    fn relocate(&mut self) {
+        let victims = self.h.engine.segments().map(|(segment, _)| segment);
+        let victims: BTreeSet<_> = victims.filter(|_| self.random.chance(40)).collect();
+        let (mut cursor, mut survivors) = (SurvivorCursor::default(), Vec::new());
+        let (engine, journal) = (&mut self.h.engine, &mut self.h.journal);
+        let budget = u32::try_from(1 + self.random.below(9)).unwrap();
+        while !engine.survivors_slice(journal, &victims, &mut cursor, budget, &mut survivors) {}
+        let mut moved = Vec::new();
+        // Into a segment that is not to be emptied itself.
+        self.next_cold += 1 << 12;
+        for survivor in survivors {
+            self.next_cold += 1_000;
+            let new_at = Lsn(self.next_cold);
+            let origin = self.origins.get(&survivor.at).copied();
+            self.origins.insert(new_at, origin.unwrap_or(survivor.at));
+            moved.push(Moved { survivor, new_at });
+        }
+        engine.relocate(journal, &moved);
+        engine.assert_invariants();
+        for victim in victims {
+            assert_eq!(engine.segment_use(victim), SegmentUse::default());
+        }
+        // Nothing is there any more: nothing happens.
+        engine.relocate(journal, &moved);
+        engine.assert_invariants();
+        self.moved += moved.len();
     }
 
     /// Begins a capture, or goes on with the one under way.
@@ -367,8 +405,8 @@ impl World {
         let ids: Vec<_> = self.ids.iter().copied().collect();
         let fast = self.fast.then_some("other");
         let (expected, found) = (
-            observe(&mut whole, &ids, fast),
-            observe(&mut quick, &ids, fast),
+            observe(&mut whole, &ids, (fast, &self.origins)),
+            observe(&mut quick, &ids, (fast, &self.origins)),
         );
         let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
         if let Some(at) = differs {
@@ -384,9 +422,15 @@ impl World {
     }
 }
 
+/// The fast queue, if there is one, and where copied contents lay at first.
+type Of<'a> = (Option<&'a str>, &'a BTreeMap<Lsn, Lsn>);
+
 /// All that can be seen of an engine after its start; the order of what it delivers at once too.
-fn observe(h: &mut Harness, ids: &[MessageId], fast: Option<&str>) -> Vec<String> {
-    let mut seen = vec![format!("{:?}", h.engine.segments().collect::<Vec<_>>())];
+fn observe(h: &mut Harness, ids: &[MessageId], of: Of<'_>) -> Vec<String> {
+    let mut seen = Vec::new();
+    if of.1.is_empty() {
+        seen.push(format!("{:?}", h.engine.segments().collect::<Vec<_>>()));
+    }
     let prefix = String::new();
     seen.push(format!(
         "{:?}",
@@ -435,11 +479,11 @@ fn observe(h: &mut Harness, ids: &[MessageId], fast: Option<&str>) -> Vec<String
         }
     }
     let names: Vec<_> = queues.into_iter().map(|queue| queue.name).collect();
-    drain(h, &names, fast, &mut seen);
+    drain(h, &names, of, &mut seen);
     seen
 }
 
-fn drain(h: &mut Harness, names: &[String], fast: Option<&str>, seen: &mut Vec<String>) {
+fn drain(h: &mut Harness, names: &[String], (fast, places): Of<'_>, seen: &mut Vec<String>) {
     for name in names {
         h.subscribe(CONN, name, None);
     }
@@ -455,10 +499,12 @@ fn drain(h: &mut Harness, names: &[String], fast: Option<&str>, seen: &mut Vec<S
             for item in &batch.items {
                 let key = item.fairness_key.text(&batch.keys).to_owned();
                 // Only what is on disk: a fast queue's deliveries are not.
-                let deliveries = (fast != Some(&*batch.queue)).then_some(item.deliveries);
+                let is_fast = fast.is_some_and(|fast| batch.queue.starts_with(fast));
+                let deliveries = (!is_fast).then_some(item.deliveries);
+                let at = places.get(&item.at).copied().unwrap_or(item.at);
                 let line = format!(
                     "{step} {:?} {} {:?} {} {deliveries:?} {} {}",
-                    item.id, item.len, item.at, item.attempts, item.redrives, item.weight
+                    item.id, item.len, at, item.attempts, item.redrives, item.weight
                 );
                 lines.push((batch.queue.to_string(), key, line));
             }
@@ -487,15 +533,19 @@ fn scenario(seed: u64, steps: u32) -> World {
 
 #[test]
 fn a_capture_and_what_follows_it_are_the_whole_log() {
-    let (mut compared, mut paged) = (0, 0);
+    let (mut compared, mut paged, mut moved) = (0, 0, 0);
     for seed in 0..30 {
         let outcome = std::panic::catch_unwind(|| {
             let world = scenario(seed, 150);
-            (world.compared, u32::from(world.pages_seen))
+            (world.compared, u32::from(world.pages_seen), world.moved)
         });
-        let (more, pages) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
+        let (more, pages, contents) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
         compared += more;
         paged += pages;
+        moved += contents;
     }
-    assert!(compared > 60 && paged > 8, "{compared} {paged}");
+    assert!(
+        compared > 60 && paged > 8 && moved > 1_000,
+        "{compared} {paged} {moved}"
+    );
 }

@@ -84,6 +84,12 @@ impl Queue {
     #[cold]
     fn capture(&mut self, slot: Slot, due: Option<Millis>) {
         let entry = *self.entries.at(slot);
+        let knows_due = due.is_some() || entry.place != Place::Delayed;
+        assert!(
+            knows_due,
+            "{} is delayed, and nobody says until when",
+            entry.id
+        );
         self.entries.at_mut(slot).flags = self.generation.mark(entry.flags);
         if entry.flags.has(Flags::TRANSIENT) {
             return;
