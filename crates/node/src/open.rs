@@ -61,12 +61,13 @@ impl OpenError {
     pub const fn help(&self) -> &'static str {
         match self {
             Self::Corrupt(_) => {
-                "copy the data directory before anything else; docs/recovery.md says what can be \
-                 done"
+                "copy the data directory before anything else; `tanda repair verify` shows what is \
+                 damaged, `tanda repair salvage` saves what can be read; docs/recovery.md says more"
             }
             Self::Record { .. } => {
                 "start the build that wrote this log, or a newer one; if that is this build, the \
-                 log is damaged: copy the data directory and see docs/recovery.md"
+                 log is damaged: copy the data directory, then `tanda repair salvage` saves what can be \
+                 read; see docs/recovery.md"
             }
             Self::Snapshot { .. } | Self::Pages { .. } => {
                 "copy the data directory before anything else; `tanda repair` shows what is there \

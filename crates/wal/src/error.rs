@@ -152,8 +152,8 @@ impl fmt::Display for Corruption {
 impl std::error::Error for Corruption {}
 
 impl Corruption {
-    /// The page that says what to do.
-    pub const HELP: &'static str = "docs/recovery.md";
+    /// What shows the damage and saves what can be read, and the page that says what to do.
+    pub const HELP: &'static str = "`tanda repair` and docs/recovery.md";
 }
 
 /// The caller could not take a record at replay.
@@ -242,20 +242,20 @@ impl fmt::Display for OpenError {
             Self::MissingSegment { before, named_by } => write!(
                 f,
                 "the segment that ends at {before} is missing, although {named_by} follows it; \
-                 bring the file back, or see `{}`",
+                 bring the file back, or see {}",
                 Corruption::HELP
             ),
             Self::MissingKept { index, file } => write!(
                 f,
                 "segment {index:#x} ({}) holds bodies of messages and is missing; bring the file \
-                 back, or see `{}`",
+                 back, or see {}",
                 file.as_deref().unwrap_or("a .seg file"),
                 Corruption::HELP
             ),
             Self::EndsEarly { end, needed } => write!(
                 f,
                 "the log ends at {end}, although it was synced up to {needed}: its newest files \
-                 are missing or from an older copy; bring them back, or see `{}`",
+                 are missing or from an older copy; bring them back, or see {}",
                 Corruption::HELP
             ),
             Self::UnknownVersion { file, version } => write!(

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
 };
@@ -67,7 +67,10 @@ impl Broker {
     pub(crate) fn start() -> Self {
         let number = NEWEST.fetch_add(1, Ordering::Relaxed);
         let name = format!("tanda-cli-test-{}-{number}", std::process::id());
-        let data_dir = std::env::temp_dir().join(name);
+        Self::start_in(std::env::temp_dir().join(name))
+    }
+
+    pub(crate) fn start_in(data_dir: PathBuf) -> Self {
         let mut child = tanda()
             .args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
             .args(["--log-level", "error", "--data-dir"])
@@ -100,6 +103,10 @@ impl Broker {
             child,
             data_dir,
         }
+    }
+
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
     }
 
     /// A command for this broker; the arguments are separated by spaces.

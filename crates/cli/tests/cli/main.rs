@@ -10,5 +10,6 @@ mod broker;
 mod consume;
 mod exit_codes;
 mod queues;
+mod repair;
 mod send;
 mod tutorial;

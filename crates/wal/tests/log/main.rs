@@ -9,9 +9,13 @@ mod crash;
 #[cfg(test)]
 mod damage;
 #[cfg(test)]
+mod every_call;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod inspect;
 #[cfg(test)]
 mod keep;
 #[cfg(test)]
