@@ -1,10 +1,11 @@
-//! What blocks on the disk and can wait: writing snapshots, syncing pages.
+//! What blocks on the disk and can wait: writing snapshots, syncing pages, copying old contents.
 //!
 //! Owns the job that goes to another thread and what came of it. One is out at a time.
 
 use std::sync::Arc;
 
-use tanda_wal::{Disk, DiskCall, DiskError, DiskFile};
+use bytes::Bytes;
+use tanda_wal::{ColdError, ColdWriter, ColdWritten, Disk, DiskCall, DiskError, DiskFile, Lsn};
 
 use crate::pages::PAGE_FILE;
 use crate::snapshot::files::Target;
@@ -12,7 +13,15 @@ use crate::snapshot::files::Target;
 /// Something to be done beside the log. Run it anywhere, then give what came of it to
 /// `Node::on_background`. Dropping it leaves the node as after a crash: it takes no further snapshot.
 #[must_use = "run it and give the outcome to Node::on_background"]
-pub struct BackgroundJob<D: Disk> {
+pub struct BackgroundJob<D: Disk>(pub(crate) Work<D>);
+
+pub(crate) enum Work<D: Disk> {
+    Snapshot(SnapshotWork<D>),
+    Copy(CopyWork<D>),
+}
+
+/// The next bytes of a snapshot.
+pub(crate) struct SnapshotWork<D: Disk> {
     pub(crate) target: Box<Target<D>>,
     pub(crate) bytes: Vec<u8>,
     pub(crate) step: Step<D>,
@@ -27,20 +36,48 @@ pub(crate) enum Step<D: Disk> {
     Finish { pages: Option<Arc<D::File>> },
 }
 
+/// Contents to be copied into cold segments.
+pub(crate) struct CopyWork<D: Disk> {
+    pub(crate) writer: Box<ColdWriter<D>>,
+    pub(crate) contents: Vec<Bytes>,
+}
+
 /// What came of a [`BackgroundJob`].
 #[must_use = "give it to Node::on_background"]
-pub struct BackgroundOutcome<D: Disk> {
+pub struct BackgroundOutcome<D: Disk>(pub(crate) Outcome<D>);
+
+pub(crate) enum Outcome<D: Disk> {
+    Snapshot(SnapshotOutcome<D>),
+    Copy(CopyOutcome<D>),
+}
+
+pub(crate) struct SnapshotOutcome<D: Disk> {
     pub(crate) target: Box<Target<D>>,
     /// The snapshot is on disk.
     pub(crate) finished: bool,
     pub(crate) result: Result<(), DiskError>,
 }
 
+pub(crate) struct CopyOutcome<D: Disk> {
+    pub(crate) writer: Box<ColdWriter<D>>,
+    /// Where the copies lie, on disk.
+    pub(crate) result: Result<(Vec<Lsn>, ColdWritten<D>), ColdError>,
+}
+
 impl<D: Disk> BackgroundJob<D> {
     /// Does it. Blocks on the disk.
-    pub fn run(mut self) -> BackgroundOutcome<D> {
+    pub fn run(self) -> BackgroundOutcome<D> {
+        BackgroundOutcome(match self.0 {
+            Work::Snapshot(work) => Outcome::Snapshot(work.run()),
+            Work::Copy(work) => Outcome::Copy(work.run()),
+        })
+    }
+}
+
+impl<D: Disk> SnapshotWork<D> {
+    pub(crate) fn run(mut self) -> SnapshotOutcome<D> {
         let result = self.try_run();
-        BackgroundOutcome {
+        SnapshotOutcome {
             finished: matches!(self.step, Step::Finish { .. }) && result.is_ok(),
             target: self.target,
             result,
@@ -59,6 +96,17 @@ impl<D: Disk> BackgroundJob<D> {
                 self.target.write(&self.bytes)?;
                 self.target.sync()
             }
+        }
+    }
+}
+
+impl<D: Disk> CopyWork<D> {
+    fn run(mut self) -> CopyOutcome<D> {
+        let places = self.writer.append(&self.contents);
+        let result = places.and_then(|places| Ok((places, self.writer.sync()?)));
+        CopyOutcome {
+            writer: self.writer,
+            result,
         }
     }
 }

@@ -13,6 +13,8 @@ pub struct NodeConfig {
     pub snapshot_bytes: u64,
     /// Messages stored between two snapshots: a start keeps those in memory until it is done.
     pub snapshot_messages: u64,
+    /// How fast old contents are copied out of mostly dead segments.
+    pub reclaim_bytes_per_second: u64,
     /// Memory for the index and the log's caches; over it publishes are refused. 0 = no limit.
     pub memory_limit_bytes: u64,
 }
@@ -26,6 +28,7 @@ impl NodeConfig {
             log: tanda_wal::Config::new(log_id, 0),
             snapshot_bytes: 256 << 20,
             snapshot_messages: 4_000_000,
+            reclaim_bytes_per_second: 32 << 20,
             memory_limit_bytes: 0,
         }
     }

@@ -18,6 +18,7 @@
 
 mod background;
 mod config;
+mod copying;
 mod delivery;
 mod effects;
 mod log_journal;
@@ -25,6 +26,7 @@ mod look_after;
 mod node;
 mod open;
 mod pages;
+mod reclaim;
 mod refuse;
 mod restore;
 mod returns;
@@ -38,6 +40,7 @@ pub use background::{BackgroundJob, BackgroundOutcome};
 pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};
+pub use reclaim::Pinned;
 pub use restore::{Restore, RestoreError};
 pub use salvage::{SalvageError, Salvaged, examine, salvage};
 pub use snapshot::Published;

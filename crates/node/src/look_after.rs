@@ -5,7 +5,7 @@ use tanda_engine::{Lsn, Millis, snapshot_record};
 use tanda_wal::Disk;
 
 use crate::Node;
-use crate::background::{BackgroundJob, BackgroundOutcome};
+use crate::background::{BackgroundJob, BackgroundOutcome, Outcome, Work};
 use crate::node::end_of;
 use crate::snapshot::Published;
 
@@ -24,6 +24,7 @@ impl<D: Disk> Node<D> {
             self.log.on_idle();
         }
         self.advance_snapshot();
+        self.advance_reclaim();
         self.watch_memory();
     }
 
@@ -31,22 +32,33 @@ impl<D: Disk> Node<D> {
     /// [`Self::on_background`]. At most one job is out.
     #[must_use]
     pub fn take_background(&mut self) -> Option<BackgroundJob<D>> {
-        if self.failed().is_some() {
+        if self.failed().is_some() || self.is_background_out {
             return None;
         }
         let (proven, durable) = (Lsn(self.log.proven().0), self.durable());
         let pages = &self.pages;
-        self.snapshots.take_job(proven, durable, || pages.handle())
+        let snapshot = self.snapshots.take_job(proven, durable, || pages.handle());
+        let work = snapshot
+            .map(Work::Snapshot)
+            .or_else(|| self.copy.take().map(Work::Copy))?;
+        self.is_background_out = true;
+        Some(BackgroundJob(work))
     }
 
     /// A background job has ended, well or not.
     pub fn on_background(&mut self, now: Millis, outcome: BackgroundOutcome<D>) {
         self.advance(now);
-        let published = self.snapshots.on_outcome(self.now, outcome);
-        if let Some(published) = published
-            && self.failed().is_none()
-        {
-            self.on_published(published);
+        self.is_background_out = false;
+        match outcome.0 {
+            Outcome::Snapshot(outcome) => {
+                let published = self.snapshots.on_outcome(self.now, outcome);
+                if let Some(published) = published
+                    && self.failed().is_none()
+                {
+                    self.on_published(published);
+                }
+            }
+            Outcome::Copy(outcome) => self.on_copied(outcome),
         }
     }
 
@@ -105,6 +117,7 @@ impl<D: Disk> Node<D> {
         }
         self.log.set_start(tanda_wal::Lsn(published.at.0));
         self.pages.on_published(published.sequence);
+        self.reclaim.on_published(published.sequence);
         self.upkeep.note_end(self.now, end_of(&self.log));
         // The segments before go once the next batch after this one says where the log starts.
         self.sweep_once_durable = Some(end_of(&self.log));
@@ -133,7 +146,11 @@ impl<D: Disk> Node<D> {
             let mut windows = file.index..file.index + file.windows;
             let waits = |window: &u64| self.emptied.get(window).is_some_and(|at| *at > durable);
             let is_used = |window: u64| self.engine.segment_use(window).messages > 0;
-            if file.is_replayed || windows.any(|window| is_used(window) || waits(&window)) {
+            let mut blocked = windows.clone();
+            if file.is_replayed
+                || blocked.any(|window| self.reclaim.is_blocked(window))
+                || windows.any(|window| is_used(window) || waits(&window))
+            {
                 continue;
             }
             free.push(file.index);

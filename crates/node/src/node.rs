@@ -8,10 +8,12 @@ use tanda_engine::{
 use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 
 use crate::NodeStats;
+use crate::background::CopyWork;
 use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
 use crate::log_journal::LogJournal;
 use crate::pages::PageFile;
+use crate::reclaim::Reclaim;
 use crate::refuse::storage_failed;
 use crate::returns::Unreadable;
 use crate::snapshot::Snapshots;
@@ -47,6 +49,10 @@ pub struct Node<D: Disk> {
     failed: Option<String>,
     pub(crate) pages: PageFile<D>,
     pub(crate) snapshots: Snapshots<D>,
+    pub(crate) reclaim: Reclaim<D>,
+    /// Contents that are to be copied in the background.
+    pub(crate) copy: Option<CopyWork<D>>,
+    pub(crate) is_background_out: bool,
     pub(crate) log_id: u128,
     /// Records of a slice of a snapshot; empty between calls.
     pub(crate) slices: Vec<Vec<u8>>,
@@ -72,6 +78,8 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) log_id: u128,
     pub(crate) memory_limit: u64,
+    /// Of reclaim, and the size of a segment.
+    pub(crate) rates: (u64, u64),
 }
 
 impl<D: Disk> Node<D> {
@@ -84,6 +92,7 @@ impl<D: Disk> Node<D> {
             snapshots,
             log_id,
             memory_limit,
+            rates: (reclaim_rate, segment_bytes),
         } = recovered;
         // Later than all that is recorded: message ids go on after the newest, and a message must
         // not seem to be enqueued in the future.
@@ -110,6 +119,9 @@ impl<D: Disk> Node<D> {
             failed: None,
             pages,
             snapshots,
+            reclaim: Reclaim::new(now, reclaim_rate, segment_bytes),
+            copy: None,
+            is_background_out: false,
             log_id,
             slices: Vec::new(),
             unreferenced: Vec::new(),
@@ -161,7 +173,8 @@ impl<D: Disk> Node<D> {
         let now = self.now;
         let more = self.with_engine(|engine, journal, out| engine.run(now, journal, out));
         self.look_after_log();
-        let more = more || self.snapshots.wants_slice();
+        let reclaim = self.reclaim_deadline().is_some_and(|at| at <= self.now);
+        let more = more || reclaim || self.snapshots.wants_slice();
         more && self.failed.is_none()
     }
 
@@ -213,6 +226,7 @@ impl<D: Disk> Node<D> {
             self.upkeep.next_deadline(),
             self.snapshots
                 .idle_deadline(end_of(&self.log), self.upkeep.last_record_at()),
+            self.reclaim_deadline(),
             unreadable,
         ]
         .into_iter()

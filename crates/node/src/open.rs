@@ -182,6 +182,7 @@ impl<D: Disk> Node<D> {
             snapshots: Snapshots::new(disk, schedule, found),
             log_id,
             memory_limit: config.memory_limit_bytes,
+            rates: (config.reclaim_bytes_per_second, segment_bytes),
         };
         Self::start(recovered, now).map_err(|error| OpenError::Record {
             at,

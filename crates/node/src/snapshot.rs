@@ -12,7 +12,7 @@ use std::sync::Arc;
 use tanda_engine::{Lsn, Millis};
 use tanda_wal::{Disk, DiskCall};
 
-use crate::background::{BackgroundJob, BackgroundOutcome, Step};
+use crate::background::{SnapshotOutcome, SnapshotWork, Step};
 use crate::pages::PAGE_FILE;
 use crate::stream::{StreamHeader, StreamKind, StreamWriter};
 use files::{SNAPSHOT_FILES, Target};
@@ -217,7 +217,7 @@ impl<D: Disk> Snapshots<D> {
         proven: Lsn,
         durable: Lsn,
         pages: impl FnOnce() -> Option<Arc<D::File>>,
-    ) -> Option<BackgroundJob<D>> {
+    ) -> Option<SnapshotWork<D>> {
         let taking = self.taking.as_mut()?;
         if taking.failed || taking.target.is_none() {
             return None;
@@ -234,7 +234,7 @@ impl<D: Disk> Snapshots<D> {
         } else {
             return None;
         };
-        Some(BackgroundJob {
+        Some(SnapshotWork {
             target: taking.target.take()?,
             bytes: core::mem::take(&mut taking.pending),
             step,
@@ -245,7 +245,7 @@ impl<D: Disk> Snapshots<D> {
     pub(crate) fn on_outcome(
         &mut self,
         now: Millis,
-        outcome: BackgroundOutcome<D>,
+        outcome: SnapshotOutcome<D>,
     ) -> Option<Published> {
         let taking = self.taking.as_mut()?;
         if let Err(error) = outcome.result {

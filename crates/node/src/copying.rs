@@ -1,0 +1,140 @@
+//! The node's part in copying reclaim: [`crate::reclaim`] says what is next.
+
+use tanda_engine::{Lsn, SegmentUse, Survivor};
+use tanda_wal::Disk;
+
+use crate::Node;
+use crate::background::{CopyOutcome, CopyWork};
+use crate::node::end_of;
+use crate::reclaim::{Kept, Next, Pinned, Reclaim};
+
+/// Messages or lanes looked at in one slice.
+const SLICE: u32 = 1024;
+
+impl<D: Disk> Node<D> {
+    /// The next small step of copying reclaim.
+    pub(crate) fn advance_reclaim(&mut self) {
+        // A full disk has no room for copies, a snapshot under way comes first.
+        if self.storage_full() || self.copy.is_some() {
+            return;
+        }
+        let now = self.now;
+        match self.reclaim.next(now) {
+            Next::Nothing => {}
+            Next::Choose => {
+                let kept = self.kept_segments();
+                self.reclaim.choose(kept);
+            }
+            Next::Search(segments, cursor, found) => {
+                let mut journal = crate::log_journal::LogJournal {
+                    log: &mut self.log,
+                    refused: &mut None,
+                    pages: &mut self.pages,
+                };
+                let engine = &mut self.engine;
+                if engine.survivors_slice(&mut journal, segments, cursor, SLICE, found) {
+                    self.reclaim.on_searched();
+                }
+            }
+            Next::Read(found) => {
+                let from = found.len() - Reclaim::<D>::piece_of(found);
+                let piece = found.split_off(from);
+                self.read_piece(piece);
+            }
+        }
+    }
+
+    fn kept_segments(&self) -> Vec<Kept> {
+        let kept = self.log.segment_files().filter(|file| !file.is_replayed);
+        kept.map(|file| {
+            let windows = file.index..file.index + file.windows;
+            let uses = windows
+                .clone()
+                .map(|window| self.engine.segment_use(window));
+            let needed = uses.fold(SegmentUse::default(), |sum, it| SegmentUse {
+                messages: sum.messages + it.messages,
+                bytes: sum.bytes + it.bytes,
+            });
+            Kept {
+                windows,
+                file_bytes: file.bytes,
+                needed,
+            }
+        })
+        .collect()
+    }
+
+    /// Reads the next piece and leaves it for the background; at the end of a round its segments
+    /// wait for a snapshot.
+    fn read_piece(&mut self, piece: Vec<Survivor>) {
+        let begun = self.snapshots.sequence();
+        if piece.is_empty() {
+            if self.reclaim.end_round(begun) {
+                self.snapshots.want();
+            }
+            return;
+        }
+        let mut contents = Vec::with_capacity(piece.len());
+        for survivor in &piece {
+            match self.log.read(tanda_wal::Lsn(survivor.at.0), survivor.len) {
+                Ok(content) => contents.push(content),
+                Err(error) => {
+                    let failure = (None, error.to_string());
+                    self.reclaim.on_failed(self.now, begun, failure);
+                    return;
+                }
+            }
+        }
+        let log = &mut self.log;
+        let writer = self
+            .reclaim
+            .begin_piece(self.now, (piece, &contents), || log.cold_writer());
+        self.copy = writer.map(|writer| CopyWork { writer, contents });
+    }
+
+    pub(crate) fn on_copied(&mut self, outcome: CopyOutcome<D>) {
+        let begun = self.snapshots.sequence();
+        let (places, written) = match outcome.result {
+            Ok(copied) => copied,
+            Err(error) => {
+                let failure = (Some(outcome.writer), error.to_string());
+                self.reclaim.on_failed(self.now, begun, failure);
+                return;
+            }
+        };
+        self.log.add_cold(written);
+        let moved = self.reclaim.on_copied(outcome.writer, places);
+        let new = moved
+            .iter()
+            .map(|it| self.log.segment_of(tanda_wal::Lsn(it.new_at.0)).0);
+        // Where everything moved away or left before it arrived, nothing says so later.
+        let end = end_of(&self.log);
+        for window in new {
+            self.emptied.insert(window, end);
+        }
+        self.sweep_once_durable.get_or_insert(end);
+        self.with_engine(|engine, journal, _| engine.relocate(journal, &moved));
+    }
+
+    /// What is dead and alive in the segments that a start does not replay.
+    pub(crate) const fn pinned(&self) -> Pinned {
+        self.reclaim.pinned
+    }
+
+    /// When the next step of reclaim is due.
+    pub(crate) fn reclaim_deadline(&self) -> Option<tanda_engine::Millis> {
+        if self.storage_full() || self.copy.is_some() {
+            return None;
+        }
+        let has_kept = self.log.claimed_start() > tanda_wal::Lsn(0)
+            && self.log.segment_files().any(|file| !file.is_replayed);
+        has_kept.then(|| self.reclaim.next_deadline()).flatten()
+    }
+
+    /// The oldest segment that is kept although a start does not need it.
+    pub(crate) fn oldest_kept(&self) -> Option<Lsn> {
+        let mut files = self.log.segment_files();
+        let file = files.find(|file| !file.is_replayed && !file.is_cold)?;
+        Some(Lsn(file.index))
+    }
+}
