@@ -136,6 +136,8 @@ impl<D: Disk> Node<D> {
     /// Gives segments back that nothing needs any more. Effects up to `durable` are released by
     /// now: until then a delivery may point into one.
     pub(crate) fn sweep_segments(&mut self) {
+        // A request since the last pass may have emptied one: what it wrote is not on disk yet.
+        self.note_emptied();
         let durable = self.durable();
         if self.sweep_once_durable.is_none_or(|at| durable < at) {
             return;
