@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{CONN, Harness, Msg, deliveries};
 use tanda_engine::{
-    AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, EngineConfig, Event, LeaseMode,
+    AdminReply, AdminRequest, Backoff, ConnId, DeliveryBatch, DeliveryDurability, EngineConfig, Event, LeaseMode,
     Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering, Output, Overflow, PublishResult,
     QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, SegmentUse, Settlement, Span, SubId,
     SurvivorCursor,
@@ -96,6 +96,8 @@ struct World {
     /// Where contents that were copied lay at first.
     origins: BTreeMap<Lsn, Lsn>,
     moved: usize,
+    /// Deliveries that will be found not to have left.
+    late: Vec<(ConnId, DeliveryBatch)>,
     next_cold: u64,
 }
 
@@ -133,6 +135,7 @@ impl World {
             fast,
             origins: BTreeMap::new(),
             moved: 0,
+            late: Vec::new(),
             next_cold: 1 << 63,
         }
     }
@@ -153,7 +156,14 @@ impl World {
     }
 
     fn take(&mut self, out: &[Output]) {
-        for (_, batch) in deliveries(out) {
+        for output in out {
+            let Event::Delivery { batch, .. } = &output.event else {
+                continue;
+            };
+            if self.random.chance(10) {
+                self.late.push((output.conn, batch.clone()));
+                continue;
+            }
             for item in &batch.items {
                 self.held.push((batch.queue.to_string(), item.id));
             }
@@ -254,6 +264,15 @@ impl World {
         self.take(&others);
     }
 
+    /// A delivery waited for the disk, and then its content could not be read.
+    fn undelivered(&mut self) {
+        if let Some((conn, batch)) = self.late.pop() {
+            let (now, h) = (self.h.now, &mut self.h);
+            h.engine.undelivered(now, &mut h.journal, conn, &batch);
+            h.engine.assert_invariants();
+        }
+    }
+
     fn admin(&mut self) {
         let name = self.queue();
         let delete = self.random.chance(50);
@@ -283,7 +302,7 @@ impl World {
             },
         };
         let purge = matches!(request, AdminRequest::PurgeQueue { .. });
-        if purge && !self.random.chance(20) {
+        if purge && !self.random.chance(50) {
             return;
         }
         let reply = ReplyTo {
@@ -312,6 +331,7 @@ impl World {
             35..=64 => self.settle(),
             65..=73 => self.subscribe(),
             74..=77 => self.end_sub(),
+            88..=89 => self.undelivered(),
             78..=84 => self.admin(),
             85..=87 => self.relocate(),
             _ => {
@@ -418,6 +438,7 @@ impl World {
             // The world goes on from the snapshot, and the whole log must still say the same.
             self.h.restart_from_snapshot(from, snapshot, down_ms);
             (self.subs, self.held) = (Vec::new(), Vec::new());
+            self.late = Vec::new();
         }
     }
 }
