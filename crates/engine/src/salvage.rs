@@ -1,10 +1,10 @@
-//! Replay of a log with holes, for rescue: what makes no sense is passed over, what is left without a
-//! queue gets one.
+//! Replay of a log with holes, for rescue: what makes no sense is passed over, what is left without
+//! a queue gets one.
 //!
 //! A lost record has these effects. `Stored`: its messages are gone. `Removed`, `Moved`, `Leased`:
 //! they did not happen, so messages that were acked come back. `Queue`: its messages are found in a
-//! queue named `lost-` and its id, with default policies, or under its older policies. `QueueDeleted`:
-//! the queue comes back, unless its name was given again.
+//! queue named `lost-` and its id, with default policies, or under its older policies.
+//! `QueueDeleted`: the queue comes back, unless its name was given again.
 
 use crate::engine::Engine;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
@@ -147,8 +147,8 @@ impl Engine {
         Ok(lost)
     }
 
-    /// Gives queues whose own record is lost a name and default policies; returns the names. Call it
-    /// after the last record and before [`Engine::start`].
+    /// Gives queues whose own record is lost a name and default policies; returns the names. Call
+    /// it after the last record and before [`Engine::start`].
     pub fn name_lost_queues(&mut self) -> Vec<String> {
         let Some(mut recovery) = self.recovery.take() else {
             return Vec::new();

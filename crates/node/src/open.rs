@@ -66,8 +66,8 @@ impl OpenError {
             }
             Self::Record { .. } => {
                 "start the build that wrote this log, or a newer one; if that is this build, the \
-                 log is damaged: copy the data directory, then `tanda repair salvage` saves what can be \
-                 read; see docs/recovery.md"
+                 log is damaged: copy the data directory, then `tanda repair salvage` saves what \
+                 can be read; see docs/recovery.md"
             }
             Self::Snapshot { .. } | Self::Pages { .. } => {
                 "copy the data directory before anything else; `tanda repair` shows what is there \

@@ -1,8 +1,9 @@
 //! What is still readable of a damaged directory, as records of a new log.
 //!
 //! Owns the order: the newest snapshot that is whole, if there is one, then every batch of the log
-//! that is whole, applied leniently; the state that comes of it is written with all contents inside.
-//! Refuses to write to the damaged directory, and to decide whether what comes out is enough.
+//! that is whole, applied leniently; the state that comes of it is written with all contents
+//! inside. Refuses to write to the damaged directory, and to decide whether what comes out is
+//! enough.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -90,7 +91,8 @@ impl std::error::Error for SalvageError {
 }
 
 /// Reads what is readable in `from`, which is only read, and writes it as a new log into `to`.
-/// `log_id` is what the damaged data directory says, if that can be read; `config` is for the new log.
+/// `log_id` is what the damaged data directory says, if that can be read; `config` is for the new
+/// log.
 ///
 /// Messages that were acked come back if the record of it is lost.
 ///
@@ -135,11 +137,13 @@ fn read_all<D: Disk>(
         ..Salvaged::default()
     };
     config.segment_shift = survey.segment_bytes().trailing_zeros();
-    let mut pages = open_pages(from, survey.log_id(), page_bytes(config.page_messages));
+    let page_bytes = page_bytes(config.page_messages);
+    let mut pages = open_pages(from, survey.log_id(), page_bytes);
     let mut engine = Engine::new(config);
     let mut rescue = Rescue {
         engine: &mut engine,
         pages: pages.as_mut(),
+        page_slot_bytes: PageFile::<D>::slot_bytes(page_bytes),
         salvaged: &mut salvaged,
     };
     let kept_too = rescue.snapshot(from, survey);
@@ -157,12 +161,13 @@ fn read_all<D: Disk>(
 struct Rescue<'a, D: Disk> {
     engine: &'a mut Engine,
     pages: Option<&'a mut PageFile<D>>,
+    page_slot_bytes: u64,
     salvaged: &'a mut Salvaged,
 }
 
 impl<D: Disk> Rescue<'_, D> {
-    /// Loads the newest snapshot that is whole. True when the log must be read from before its start
-    /// on: what stands in for that part is lost or older.
+    /// Loads the newest snapshot that is whole. True when the log must be read from before its
+    /// start on: what stands in for that part is lost or older.
     fn snapshot(&mut self, from: &Arc<D>, survey: &Survey<D>) -> bool {
         let look = match look(&**from, survey.log_id()) {
             Ok(look) => look,
@@ -226,10 +231,17 @@ impl<D: Disk> Rescue<'_, D> {
     }
 
     fn apply(&mut self, at: Lsn, record: &[u8]) -> Result<(), ReplayError> {
-        let pages = &mut self.pages;
-        let read = &mut |slot: PageSlot, into: &mut Vec<u8>| match pages {
-            Some(pages) => pages.read(slot, into).is_ok(),
-            None => false,
+        let (pages, faults) = (&mut self.pages, &mut self.salvaged.faults);
+        let read = &mut |slot: PageSlot, into: &mut Vec<u8>| {
+            let Some(pages) = pages else {
+                return false;
+            };
+            let Err(error) = pages.read(slot, into) else {
+                return true;
+            };
+            let offset = u64::from(slot.0) * self.page_slot_bytes;
+            faults.push(fault(PAGE_FILE, offset, error.to_string()));
+            false
         };
         self.salvaged.lost_pages += self.engine.replay_lenient(at, record, read)?;
         Ok(())

@@ -1,6 +1,7 @@
 //! `tanda repair`: looking at a data directory, and saving what can be read of it.
 //!
-//! Owns keeping the broker out meanwhile and the directory as it is: everything is opened for reading.
+//! Owns keeping the broker out meanwhile and the directory as it is: everything is opened for
+//! reading.
 
 use std::{
     fmt, fs, io,
@@ -112,8 +113,8 @@ impl Inspection {
         Survey::of(&*self.disk, self.log_id()).map_err(RepairError::Disk)
     }
 
-    /// Reads everything, checks every checksum, and opens the directory as a broker would, with what
-    /// it would write kept in memory.
+    /// Reads everything, checks every checksum, and opens the directory as a broker would, with
+    /// what it would write kept in memory.
     ///
     /// # Errors
     /// When the directory cannot be listed or what is in it makes no sense at all.

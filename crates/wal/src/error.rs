@@ -76,7 +76,8 @@ impl fmt::Display for ColdError {
         match self {
             Self::TooLarge { record_bytes } => write!(
                 f,
-                "a record of {record_bytes} bytes is more than the {RECORD_BYTES_MAX} a segment takes"
+                "a record of {record_bytes} bytes is more than the {RECORD_BYTES_MAX} a segment \
+                 takes"
             ),
             Self::NoSpace(e) | Self::Disk(e) => e.fmt(f),
         }

@@ -264,3 +264,48 @@ fn a_snapshot_is_used_and_the_log_stands_in_for_one_that_is_damaged() {
         }
     }
 }
+
+#[test]
+fn messages_in_pages_are_rescued_and_a_damaged_page_costs_its_own_only() {
+    let mut paged = config();
+    (paged.engine.page_messages, paged.engine.lane_hot) = (16, 40);
+    let mut world = World::reopened(MemDisk::new(2), START, paged.clone());
+    world.create(named("long"));
+    let mut sent = BTreeSet::new();
+    for number in 0..400 {
+        let payload = format!("<{number}>{}", "y".repeat(900)).into_bytes();
+        world.publish("long", std::slice::from_ref(&payload));
+        world.settle_down();
+        sent.insert(payload);
+    }
+    world.pass(5_000, 100);
+    let disk = world.disk.kill();
+    assert!(disk.content("index.pages").is_some(), "nothing was paged");
+    let rescue = |disk: &MemDisk| {
+        let to = MemDisk::new(5);
+        let target = (Arc::new(to.clone()), paged.clone());
+        let salvaged = salvage(&Arc::new(disk.clone()), Some(LOG_ID), target).unwrap();
+        (salvaged, drained(to))
+    };
+    let (salvaged, found) = rescue(&disk);
+    assert!(
+        salvaged.snapshot_at.is_some() && salvaged.is_whole(),
+        "{salvaged:?}"
+    );
+    assert_eq!(found, sent);
+    let mut content = disk.content("index.pages").unwrap();
+    content[100] ^= 1;
+    let damaged = copy_of(&disk, None);
+    damaged.set_content("index.pages", &content);
+    let (salvaged, found) = rescue(&damaged);
+    assert!(
+        (1..=16).contains(&salvaged.lost_pages),
+        "{}",
+        salvaged.lost_pages
+    );
+    assert_eq!(found.len() as u64, sent.len() as u64 - salvaged.lost_pages);
+    assert!(found.is_subset(&sent));
+    // Without the pages, and without the snapshots that name them, the log has what it has.
+    let (salvaged, found) = rescue(&copy_of(&disk, Some("index.pages")));
+    assert_eq!(found.len() as u64, sent.len() as u64 - salvaged.lost_pages);
+}

@@ -1,9 +1,9 @@
 //! Data directories that earlier builds wrote: this build opens them and finds everything.
 //!
-//! They lie in `crates/node/tests/fixtures`, each with a text of what it holds. The directories of version 1 were
-//! made by the build of commit `6a17da3` with
-//! `cargo test -p tanda-node --test old_data -- --ignored generate`, run there; they are never made
-//! again by a later build, which would write its own format.
+//! They lie in `crates/node/tests/fixtures`, each with a text of what it holds. The directories of
+//! version 1 were made by the build of commit `6a17da3` with `cargo test -p tanda-node --test
+//! old_data -- --ignored generate`, run there; they are never made again by a later build, which
+//! would write its own format.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -133,7 +133,8 @@ fn describe(text: &mut String, details: &QueueDetails) {
 fn describe_counts(text: &mut String, counts: QueueCounts) {
     writeln!(
         text,
-        "  depth {}, in flight {}, delayed {}, behind {}, ready {}, keys {}, bytes {}, remembered {}",
+        "  depth {}, in flight {}, delayed {}, behind {}, ready {}, keys {}, bytes {}, \
+         remembered {}",
         counts.depth,
         counts.in_flight,
         counts.delayed,

@@ -119,7 +119,8 @@ impl Seen {
         let last = last.map_or(BLOCK_BYTES, |batch| batch.end - self.report.base);
         if end < u64::MAX - self.report.base && last < end {
             let detail = format!(
-                "no whole batch from here on, although the log was synced to byte {end} of this file"
+                "no whole batch from here on, although the log was synced to byte {end} of \
+                 this file"
             );
             faults.push(self.fault(last, end, detail));
         }

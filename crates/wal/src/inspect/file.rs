@@ -139,8 +139,8 @@ pub(super) struct Gap {
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) batches: Vec<BatchReport>,
-    /// Between whole batches and before the first. What lies behind the last is none: nothing says that
-    /// there was anything.
+    /// Between whole batches and before the first. What lies behind the last is none: nothing says
+    /// that there was anything.
     pub(super) gaps: Vec<Gap>,
     /// The highest claim of what was synced, also of batches that are not whole otherwise.
     pub(super) synced: u64,
@@ -176,7 +176,8 @@ pub(super) fn read<F: DiskFile>(reader: &mut Reader<'_, F>, place: Place) -> Con
     content
 }
 
-/// Without a header, the batches tell where they belong: the newest run, and in it the highest place.
+/// Without a header, the batches tell where they belong: the newest run, and in it the highest
+/// place.
 pub(super) fn guess<F: DiskFile>(
     reader: &mut Reader<'_, F>,
     log_id: u128,

@@ -8,7 +8,8 @@ use crate::disk::{Disk, DiskFile};
 use crate::lsn::in_memory;
 
 /// Another disk seen through changes that are kept in memory. Nothing reaches the other disk except
-/// its lock and reads, so that a log can be opened as the broker would open it, to see what happens.
+/// its lock and reads, so that a log can be opened as the broker would open it, to see what
+/// happens.
 ///
 /// Memory: the blocks that are written, so a little more than the newest segment's tail.
 pub struct Overlay<D: Disk> {

@@ -24,8 +24,8 @@ pub struct Survey<D: Disk> {
 }
 
 impl<D: Disk> Survey<D> {
-    /// Reads all files in the directory of `disk`. `log_id` is what the data directory says, if that
-    /// can be read; otherwise the files decide.
+    /// Reads all files in the directory of `disk`. `log_id` is what the data directory says, if
+    /// that can be read; otherwise the files decide.
     ///
     /// # Errors
     /// Only when the directory cannot be listed; everything else is a fault in the result.

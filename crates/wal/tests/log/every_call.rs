@@ -1,6 +1,7 @@
 //! One test for each kind of disk call: it fails at each of its occurrences in turn, in a run that
-//! makes a log, fills segments, frees some, reads and opens it again. Whatever fails: the error names
-//! the call, confirmed records are found by the next start, and what was never appended is not.
+//! makes a log, fills segments, frees some, reads and opens it again. Whatever fails: the error
+//! names the call, confirmed records are found by the next start, and what was never appended is
+//! not.
 
 use std::io::ErrorKind;
 

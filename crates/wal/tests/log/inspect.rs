@@ -1,5 +1,5 @@
-//! Damaged directories: refused with file, offset and the command that helps; a survey finds the same
-//! place, and everything else in them.
+//! Damaged directories: refused with file, offset and the command that helps; a survey finds the
+//! same place, and everything else in them.
 
 use tanda_wal::OpenError;
 use tanda_wal::inspect::{FileState, Survey};
