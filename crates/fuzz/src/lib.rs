@@ -12,6 +12,7 @@
 //! An input is a [`script::Script`] rather than raw bytes where a target has steps: each byte
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
+mod damage;
 pub mod engine_replay;
 pub mod frame_decode;
 pub mod log_recovery;
@@ -20,6 +21,7 @@ mod random;
 pub mod script;
 pub mod seeds;
 pub mod session_input;
+pub mod snapshot_open;
 
 /// A function to be fuzzed.
 #[derive(Clone, Copy, Debug)]
@@ -47,5 +49,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "engine_replay",
         run: engine_replay::run,
+    },
+    Target {
+        name: "snapshot_open",
+        run: snapshot_open::run,
     },
 ];

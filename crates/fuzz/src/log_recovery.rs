@@ -2,20 +2,19 @@
 //! what was written.
 //!
 //! The input is a script of two parts: what is written, with crashes and restarts between
-//! ([`Write`]), and what then happens to the files ([`Damage`]). The promises, by damage:
+//! ([`Write`]), and what then happens to the files ([`damage::Damage`]). The promises, by damage:
 //!
 //! - always: no panic; what is replayed is a run of the written records, and the log goes on;
 //! - one place of one file is damaged: below the proven end nothing is missing, or it is refused
 //!   (more damage may hit both a record and all that proves that it was synced);
 //! - nothing but names changed: everything that was durable comes back.
 
-mod damage;
 mod written;
 
 use tanda_wal::OpenError;
 
+use crate::damage::{self, Harm};
 use crate::script::Script;
-use damage::Harm;
 use written::{Written, open};
 
 /// What a step of the first part does; its byte modulo their number is its place in this list.
@@ -52,53 +51,8 @@ impl Write {
     ];
 }
 
-/// What happens to the files; its byte modulo their number is its place in this list. Files are
-/// named by their place in the sorted list of names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Damage {
-    /// Bits of a byte flip: file, `u16` offset in units of 1 byte, which.
-    Flip,
-    /// Bytes are overwritten: file, `u16` offset, a length and the bytes.
-    Overwrite,
-    /// A range becomes zeros: file, `u16` offset, `u16` length.
-    Zero,
-    /// The end is lost: file, `u16` length left.
-    Cut,
-    /// The file gets longer: file, a length and the bytes.
-    Extend,
-    /// A range is copied from another place: both files and `u16` offsets, length in 512 bytes.
-    Copy,
-    /// Two files change their names.
-    Swap,
-    /// A file gets another name: file, number.
-    Rename,
-    /// A file is there twice: file, number of the copy.
-    Double,
-    /// A file is gone.
-    Remove,
-    /// A file of other content: number, a length and the bytes.
-    Add,
-}
-
-impl Damage {
-    pub(crate) const ALL: [Self; 11] = [
-        Self::Flip,
-        Self::Overwrite,
-        Self::Zero,
-        Self::Cut,
-        Self::Extend,
-        Self::Copy,
-        Self::Swap,
-        Self::Rename,
-        Self::Double,
-        Self::Remove,
-        Self::Add,
-    ];
-}
-
-/// Steps that write, and damages, of one input.
+/// Steps that write, of one input.
 const WRITES_MAX: usize = 60;
-const DAMAGES_MAX: usize = 8;
 
 /// Runs one input.
 ///
@@ -108,17 +62,7 @@ pub fn run(input: &[u8]) {
     let mut script = Script::new(input);
     let written = write(&mut script);
     let disk = written.files();
-    let mut harm = Harm::None;
-    for _ in 0..DAMAGES_MAX {
-        if script.is_empty() {
-            break;
-        }
-        let at = script.pick(Damage::ALL.len());
-        let Some(damage) = Damage::ALL.get(at) else {
-            break;
-        };
-        harm = damage::harm(&disk, harm, *damage, &mut script);
-    }
+    let harm = damage::harm(&disk, &mut script);
     match open(&disk, written.from()) {
         Ok((log, replayed)) => {
             let run = written.run_of(&replayed);

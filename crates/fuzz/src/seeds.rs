@@ -6,8 +6,9 @@
 use tanda_wire::fila::frame::{FrameHeader, split_frame};
 use tanda_wire::fila::{Direction, Opcode, continuation};
 
+use crate::damage::Damage;
 use crate::engine_replay::Source;
-use crate::log_recovery::{Damage, Write};
+use crate::log_recovery::Write;
 use crate::session_input::Step;
 
 /// An input.
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(sessions());
     seeds.extend(logs());
     seeds.extend(records());
+    seeds.extend(directories());
     seeds
 }
 
@@ -206,7 +208,6 @@ fn is_request(frame: &[u8]) -> bool {
 fn logs() -> Vec<Seed> {
     const TARGET: &str = "log_recovery";
     let write = |write: Write| byte_of(&Write::ALL, &write);
-    let damage = |damage: Damage| byte_of(&Damage::ALL, &damage);
     let commit = |len: u16| [&[write(Write::Commit)], &len.to_be_bytes()[..]].concat();
     let begins = [
         ("short", [1].to_vec()),
@@ -246,7 +247,20 @@ fn logs() -> Vec<Seed> {
             .concat(),
         ),
     ];
-    let harms: [(&str, Vec<u8>); 12] = [
+    let harms = harms();
+    let mut seeds = Vec::new();
+    for (begin, bytes) in &begins {
+        for (harm, damages) in &harms {
+            let input = [&bytes[..], &[write(Write::End)], damages].concat();
+            seeds.push(seed(TARGET, &format!("{begin}-{harm}"), input));
+        }
+    }
+    seeds
+}
+
+fn harms() -> [(&'static str, Vec<u8>); 12] {
+    let damage = |damage: Damage| byte_of(&Damage::ALL, &damage);
+    [
         ("whole", vec![]),
         ("flip", vec![damage(Damage::Flip), 0, 0x10, 0x50, 4]),
         ("flip-header", vec![damage(Damage::Flip), 1, 0, 9, 1]),
@@ -262,12 +276,19 @@ fn logs() -> Vec<Seed> {
         ("double", vec![damage(Damage::Double), 0, 7]),
         ("remove", vec![damage(Damage::Remove), 1]),
         ("add", vec![damage(Damage::Add), 7, 3, 1, 2, 3]),
-    ];
+    ]
+}
+
+/// Each damage, to each file of the directory of `snapshot_open`.
+fn directories() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    for (begin, bytes) in &begins {
-        for (harm, damages) in &harms {
-            let input = [&bytes[..], &[write(Write::End)], damages].concat();
-            seeds.push(seed(TARGET, &format!("{begin}-{harm}"), input));
+    for (harm, mut damages) in harms() {
+        for file in 0..8 {
+            if let Some(byte) = damages.get_mut(1) {
+                *byte = file;
+            }
+            let name = format!("{harm}-of-{file}");
+            seeds.push(seed("snapshot_open", &name, damages.clone()));
         }
     }
     seeds

@@ -102,6 +102,11 @@ fn engine_replay() {
 }
 
 #[test]
+fn snapshot_open() {
+    replay("snapshot_open");
+}
+
+#[test]
 fn every_target_has_a_test_and_a_program() {
     let tests = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay.rs"));
     let tests = tests.unwrap();

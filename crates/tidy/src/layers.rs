@@ -67,7 +67,13 @@ pub const LAYERS: &[Layer] = &[
     ),
     outer(
         "tanda-fuzz",
-        &["tanda-wire", "tanda-engine", "tanda-wal", "tanda-session"],
+        &[
+            "tanda-wire",
+            "tanda-engine",
+            "tanda-wal",
+            "tanda-session",
+            "tanda-node",
+        ],
     ),
     outer("tanda-tidy", &[]),
 ];

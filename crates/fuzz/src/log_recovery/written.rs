@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tanda_wal::mem_disk::MemDisk;
 use tanda_wal::{Config, Log, Lsn, OpenError};
 
-use super::damage::Harm;
+use crate::damage::Harm;
 
 /// Records in order, with their positions.
 pub(super) type Records = Vec<(Lsn, Vec<u8>)>;

@@ -1,13 +1,56 @@
-//! What happens to the files of a log.
+//! What happens to the files of a data directory.
 
 use tanda_wal::mem_disk::MemDisk;
 
-use super::Damage;
 use crate::script::Script;
+
+/// What happens to the files; its byte modulo their number is its place in this list. Files are
+/// named by their place in the sorted list of names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// Bits of a byte flip: file, `u16` offset in units of 1 byte, which.
+    Flip,
+    /// Bytes are overwritten: file, `u16` offset, a length and the bytes.
+    Overwrite,
+    /// A range becomes zeros: file, `u16` offset, `u16` length.
+    Zero,
+    /// The end is lost: file, `u16` length left.
+    Cut,
+    /// The file gets longer: file, a length and the bytes.
+    Extend,
+    /// A range is copied from another place: both files and `u16` offsets, length in 512 bytes.
+    Copy,
+    /// Two files change their names.
+    Swap,
+    /// A file gets another name: file, number.
+    Rename,
+    /// A file is there twice: file, number of the copy.
+    Double,
+    /// A file is gone.
+    Remove,
+    /// A file of other content: number, a length and the bytes.
+    Add,
+}
+
+impl Damage {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Flip,
+        Self::Overwrite,
+        Self::Zero,
+        Self::Cut,
+        Self::Extend,
+        Self::Copy,
+        Self::Swap,
+        Self::Rename,
+        Self::Double,
+        Self::Remove,
+        Self::Add,
+    ];
+}
 
 /// How much was done to the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Harm {
+pub(crate) enum Harm {
     /// Nothing.
     None,
     /// Names are others, contents are all there.
@@ -21,8 +64,25 @@ pub(super) enum Harm {
 /// The block of the format: batches are aligned to it.
 const BLOCK_BYTES: usize = 4096;
 
-/// Does one damage. Returns what `before` and it amount to.
-pub(super) fn harm(disk: &MemDisk, before: Harm, damage: Damage, script: &mut Script<'_>) -> Harm {
+/// Damages of one input.
+const DAMAGES_MAX: usize = 8;
+
+/// Does what the rest of a script says. Returns what it amounts to.
+pub(crate) fn harm(disk: &MemDisk, script: &mut Script<'_>) -> Harm {
+    let mut harm = Harm::None;
+    for _ in 0..DAMAGES_MAX {
+        if script.is_empty() {
+            break;
+        }
+        let at = script.pick(Damage::ALL.len());
+        if let Some(damage) = Damage::ALL.get(at) {
+            harm = harm_once(disk, harm, *damage, script);
+        }
+    }
+    harm
+}
+
+fn harm_once(disk: &MemDisk, before: Harm, damage: Damage, script: &mut Script<'_>) -> Harm {
     let done = match damage {
         Damage::Swap => swap(disk, script),
         Damage::Rename => rename(disk, script),
@@ -139,15 +199,15 @@ fn swap(disk: &MemDisk, script: &mut Script<'_>) -> Harm {
     let (Some((first, _)), Some((second, _))) = (file(disk, script), file(disk, script)) else {
         return Harm::None;
     };
-    let is_cold = first.ends_with(".cold") != second.ends_with(".cold");
+    let is_log = first.ends_with(".seg") && second.ends_with(".seg");
     let done = first != second
         && move_file(disk, &first, "aside")
         && move_file(disk, &second, &first)
         && move_file(disk, "aside", &second);
-    match (done, is_cold) {
+    match (done, is_log) {
         (false, _) => Harm::None,
-        (true, false) => Harm::Names,
-        (true, true) => Harm::Any,
+        (true, true) => Harm::Names,
+        (true, false) => Harm::Any,
     }
 }
 
