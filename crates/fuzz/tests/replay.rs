@@ -15,7 +15,7 @@ use tanda_fuzz::mutate::mutate;
 use tanda_fuzz::{TARGETS, Target, seeds};
 
 /// Changed inputs per target: a few seconds.
-const CHANGED: u64 = 12_000;
+const CHANGED: u64 = 4_000;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

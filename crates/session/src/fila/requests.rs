@@ -33,7 +33,9 @@ impl Requests {
                 while let Some(request) = self.kept.pop_back() {
                     self.queue.push_front(request);
                 }
-            } else if self.kept.front().is_some_and(holds_all_back) {
+            } else if self.kept.front().is_some_and(holds_all_back)
+                || self.queue.front().is_some_and(waits_for_all)
+            {
                 return None;
             }
         }
@@ -81,6 +83,11 @@ impl Requests {
 /// Nothing may overtake the first request of a connection.
 const fn holds_all_back(request: &Request) -> bool {
     matches!(request, Request::Connect { .. })
+}
+
+/// The last request of a connection may overtake nothing.
+const fn waits_for_all(request: &Request) -> bool {
+    matches!(request, Request::Disconnect { .. })
 }
 
 /// Adds `new` to `kept` when both say the same of the same thing.
@@ -185,5 +192,25 @@ mod tests {
         requests.push(grant(3, 1));
         assert_eq!(names(&mut requests, 4), Vec::<String>::new());
         assert_eq!(names(&mut requests, 5), ["connect", "grant 3 1"]);
+    }
+
+    #[test]
+    fn a_disconnect_overtakes_nothing() {
+        let mut requests = Requests::default();
+        requests.push(grant(1, 1));
+        requests.on_gone(CONN);
+        let kept = Request::Drained {
+            conn: CONN,
+            bytes: 3,
+        };
+        // What goes to the engine although the connection is gone, and finds its channel full.
+        requests.keep(Millis(0), kept);
+        assert_eq!(names(&mut requests, 4), Vec::<String>::new());
+        assert_eq!(names(&mut requests, 5), ["drained 3", "disconnect"]);
+        requests.on_gone(CONN);
+        let disconnect = requests.pop(Millis(9)).unwrap();
+        requests.keep(Millis(9), disconnect);
+        assert_eq!(names(&mut requests, 13), Vec::<String>::new());
+        assert_eq!(names(&mut requests, 14), ["disconnect"]);
     }
 }
