@@ -14,7 +14,7 @@ use super::journal::MemJournal;
 pub(super) const NAMES: [&str; 4] = ["plain", "grouped", "fast", "short"];
 
 /// Turns of the engine before its answer that there is more to do is doubted.
-const TURNS_MAX: usize = 10_000;
+const TURNS_MAX: usize = 1_000;
 
 /// A message to publish.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,7 +81,8 @@ impl Driver {
                 return;
             }
         }
-        unreachable!("the engine does not come to rest");
+        // A queue whose counters are nonsense may stand in line for ever.
+        assert!(self.checks == Checks::None, "the engine comes to no rest");
     }
 
     /// A delivery that could not be passed on.
