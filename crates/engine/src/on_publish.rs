@@ -106,7 +106,7 @@ impl Engine {
         let incoming = Incoming::new(item, batch);
         let mut targets = Vec::with_capacity(ids.len());
         for id in ids {
-            targets.push(self.check_target(*id, &incoming)?);
+            targets.push(self.check_target(cx, *id, &incoming)?);
         }
         targets.sort_unstable_by_key(|(index, _)| *index);
         targets.dedup_by_key(|(index, _)| *index);
@@ -130,7 +130,8 @@ impl Engine {
 
     /// One of several targets: it must take the message, or none gets it.
     fn check_target(
-        &self,
+        &mut self,
+        cx: &Cx<'_>,
         id: QueueId,
         new: &Incoming<'_>,
     ) -> Result<(QueueIndex, Keys), PublishError> {
@@ -142,7 +143,11 @@ impl Engine {
         if self.queues.at(index).is_dead_letter() {
             return Err(PublishError::ReservedQueueName);
         }
-        Ok((index, self.keys_of(index, new)?))
+        let keys = self.keys_of(index, new)?;
+        if self.remembered(cx, index, &keys).is_none() {
+            self.check_room(index)?;
+        }
+        Ok((index, keys))
     }
 
     fn store_one(
@@ -160,6 +165,7 @@ impl Engine {
         if let Some(id) = self.remembered(cx, index, &keys) {
             return Ok(PublishResult::Duplicate(id));
         }
+        self.check_room(index)?;
         let id = self.store_message(cx, index, &incoming, &keys, None);
         Ok(PublishResult::Stored(id))
     }
@@ -183,18 +189,23 @@ impl Engine {
                 (hash, _) => hash,
             },
         };
-        if let Some(max) = queue.config.max_length
-            && max.overflow == Overflow::Reject
-            && queue.depth() >= max.messages
-        {
-            return Err(PublishError::QueueFull);
-        }
         let dedup = match &queue.config.dedup_key {
             Some(parts) => key_hash(parts, properties),
             None if new.idempotency_key.is_empty() => None,
             None => Some(idempotency_hash(new.idempotency_key)),
         };
         Ok(Keys { dedup, group })
+    }
+
+    /// Refuses a new message of a full queue that refuses. A duplicate needs no room.
+    fn check_room(&self, index: QueueIndex) -> Result<(), PublishError> {
+        let queue = self.queues.at(index);
+        match queue.config.max_length {
+            Some(max) if max.overflow == Overflow::Reject && queue.depth() >= max.messages => {
+                Err(PublishError::QueueFull)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The message that a deduplication key is remembered from.

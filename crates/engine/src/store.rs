@@ -5,7 +5,7 @@ use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{NIL, Slot};
 use crate::queues::QueueIndex;
 use crate::record::finish_stored;
-use crate::{Lsn, MessageId, Overflow};
+use crate::{Lsn, MessageId, Ordering, Overflow};
 
 /// The `Stored` record under construction: messages of one queue, one after the other.
 #[derive(Debug)]
@@ -108,6 +108,9 @@ impl Engine {
         if max.overflow != Overflow::DropHead {
             return;
         }
+        // In an ordered queue the next of a group is ready, and may be the oldest, only once the one
+        // before it left.
+        let one_by_one = queue.config.ordering != Ordering::None;
         let mut dropped = Vec::new();
         // What is left over then goes with the next messages that come.
         let mut reads = READS_MAX;
@@ -117,11 +120,13 @@ impl Engine {
                 let took = self.take_ready(cx, from, &mut Next::Oldest, &mut reads);
                 let Took::Message(slot) = took else { break };
                 dropped.push(slot);
+                if one_by_one {
+                    break;
+                }
             }
             if dropped.is_empty() {
                 return;
             }
-            // In an ordered queue the next of a group is ready only once the one before it left.
             self.remove_all(cx, index, &dropped);
             dropped.clear();
         }

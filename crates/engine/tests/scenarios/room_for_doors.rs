@@ -2,7 +2,8 @@
 //! publish into several queues: `several_queues.rs`).
 
 use tanda_engine::{
-    AdminReply, AdminRequest, LeaseMode, MaxLength, Ordering, Overflow, QueueSpec, Settlement,
+    AdminReply, AdminRequest, KeyKind, KeyPart, LeaseMode, MaxLength, MissingOrderingKey, Ordering,
+    Overflow, QueueSpec, Settlement,
 };
 
 use crate::broker::{Broker, OK, job, jobs, queue, transient};
@@ -254,6 +255,32 @@ fn an_ordered_queue_is_bounded_too() {
     assert_eq!(b.got(), ["w: d"]);
     b.ack("jobs", ["d"]);
     assert_eq!(b.got(), ["w: e"]);
+}
+
+#[test]
+fn what_moves_up_in_its_group_may_be_the_oldest() {
+    let mut b = Broker::with(QueueSpec {
+        ordering: Ordering::Key {
+            key: vec![KeyPart {
+                kind: KeyKind::FairnessKey,
+                name: String::new(),
+            }],
+            missing: MissingOrderingKey::Reject,
+        },
+        ..at_most(2, Overflow::DropHead)
+    });
+    b.send(&[job("a").key("g"), job("b").key("g")]);
+    b.send(&[job("c").key("h"), job("d").key("i")]);
+    b.worker("w", "jobs", None);
+    assert_eq!(b.got(), ["w: c d"]);
+}
+
+#[test]
+fn a_duplicate_needs_no_room() {
+    let mut b = Broker::with(at_most(1, Overflow::Reject));
+    b.send(&[job("a").idempotency("k")]);
+    let again = [job("a").idempotency("k"), job("b")];
+    assert_eq!(b.publish(&again), ["=a", "QueueFull"]);
 }
 
 #[test]
