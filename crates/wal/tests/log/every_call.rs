@@ -129,7 +129,9 @@ fn read_all(mut log: Log<MemDisk>, plan: Plan, places: impl Iterator<Item = (usi
                 plan.check(error.call, &error.to_string());
                 log.read(at, len)
             }
-            other => Err(other),
+            other @ (ReadError::OutOfRange { .. }
+            | ReadError::Reclaimed { .. }
+            | ReadError::Corrupt(_)) => Err(other),
         });
         assert_eq!(bytes.unwrap(), record(number, RECORD_BYTES), "{number}");
     }
