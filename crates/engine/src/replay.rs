@@ -24,6 +24,9 @@ use crate::{
     Lsn, MessageId, Millis, PageSlot, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError,
 };
 
+/// Begins the name of a queue whose record was not read yet.
+const UNNAMED: char = '\0';
+
 /// What replay remembers until the end of recovery.
 #[derive(Debug)]
 pub(crate) struct Recovery {
@@ -189,17 +192,27 @@ impl Engine {
             name: dead_letters,
             role,
         };
+        let source = Identity {
+            id,
+            name,
+            role: Role::Source {
+                dead_letters: record.dead_letters,
+            },
+        };
+        for identity in [&source, &identity] {
+            if id == record.dead_letters || self.is_another(identity) {
+                let (id, name) = (identity.id, &identity.name);
+                let problem = format!("queue {id}, {name}, is already another one");
+                return Err(reader.problem(&problem));
+            }
+        }
         self.name_queue(
             rec,
             identity,
             &record.config,
             (record.dead_letters_next_position, at),
         );
-        let role = Role::Source {
-            dead_letters: record.dead_letters,
-        };
-        let identity = Identity { id, name, role };
-        self.name_queue(rec, identity, &record.config, (record.next_position, at));
+        self.name_queue(rec, source, &record.config, (record.next_position, at));
         Ok(())
     }
 
@@ -217,13 +230,28 @@ impl Engine {
         rec.queue(index).named = true;
     }
 
+    /// Whether this id or name belongs to a queue that is not this one: ids are never used again,
+    /// and what identifies a queue never changes.
+    fn is_another(&self, identity: &Identity) -> bool {
+        let by_name = self.queues.find(&identity.name);
+        let index = self.queues.index_of(identity.id);
+        if by_name.is_some() && by_name != index {
+            return true;
+        }
+        index.is_some_and(|index| {
+            let known = &self.queues.at(index).identity;
+            let is_named = !known.name.starts_with(UNNAMED);
+            is_named && (known.name != identity.name || known.role != identity.role)
+        })
+    }
+
     /// The queue of an id, unnamed when its record comes later.
     pub(crate) fn queue_or_placeholder(&mut self, rec: &mut Recovery, id: QueueId) -> QueueIndex {
         if let Some(index) = self.queues.index_of(id) {
             return index;
         }
         // A name no client can use.
-        let name = format!("\0{id}").into();
+        let name = format!("{UNNAMED}{id}").into();
         let identity = Identity {
             id,
             name,
