@@ -25,9 +25,10 @@ impl SimDisk {
         }
     }
 
-    fn file(&self, inner: MemFile) -> SimFile {
+    fn file(&self, name: &str, inner: MemFile) -> SimFile {
         SimFile {
             inner,
+            content: Content::of(name),
             canary: self.canary,
             writes: Arc::clone(&self.writes),
         }
@@ -37,9 +38,31 @@ impl SimDisk {
 /// A file of a [`SimDisk`].
 pub(crate) struct SimFile {
     inner: MemFile,
+    content: Content,
     canary: Canary,
     writes: Arc<AtomicU64>,
 }
+
+/// What a file is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Pages,
+    Snapshot,
+    Other,
+}
+
+impl Content {
+    fn of(name: &str) -> Self {
+        match name {
+            "index.pages" => Self::Pages,
+            "snapshot-a" | "snapshot-b" => Self::Snapshot,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Bytes of the smallest slot of the page file; the simulator's pages fit.
+const SLOT_BYTES: u64 = 4096;
 
 /// The canary of lost writes drops one of this many.
 const LOST_WRITE_OF: u64 = 16;
@@ -57,11 +80,11 @@ impl Disk for SimDisk {
     }
 
     fn create(&self, name: &str) -> io::Result<SimFile> {
-        self.inner.create(name).map(|file| self.file(file))
+        self.inner.create(name).map(|file| self.file(name, file))
     }
 
     fn open(&self, name: &str) -> io::Result<SimFile> {
-        self.inner.open(name).map(|file| self.file(file))
+        self.inner.open(name).map(|file| self.file(name, file))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
@@ -91,11 +114,27 @@ impl DiskFile for SimFile {
         if self.canary == Canary::LostWrites && number % LOST_WRITE_OF == LOST_WRITE_OF - 1 {
             return Ok(bytes.len());
         }
+        if self.canary == Canary::ReusedSlot && self.content == Content::Pages {
+            let before = offset.saturating_sub(SLOT_BYTES);
+            return self.inner.write_at(before, bytes);
+        }
         self.inner.write_at(offset, bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        if self.canary == Canary::SyncLies {
+        let does_nothing = match self.canary {
+            Canary::SyncLies => true,
+            Canary::UnsyncedPages => self.content == Content::Pages,
+            Canary::UnsyncedSnapshots => self.content == Content::Snapshot,
+            Canary::None
+            | Canary::LostWrites
+            | Canary::ForgottenAcks
+            | Canary::ForgottenMessages
+            | Canary::RepeatedDelivery
+            | Canary::ReusedSlot
+            | Canary::FreedSegment => false,
+        };
+        if does_nothing {
             return Ok(());
         }
         self.inner.sync_data()

@@ -67,4 +67,12 @@ pub enum Canary {
     ForgottenMessages,
     /// One delivery in fifty reaches its session twice.
     RepeatedDelivery,
+    /// Syncs of the page file do nothing: snapshots name pages that are not on disk.
+    UnsyncedPages,
+    /// Syncs of snapshot files do nothing: one counts before it is on disk.
+    UnsyncedSnapshots,
+    /// A page is written over the page in the slot before, as if that were free already.
+    ReusedSlot,
+    /// The oldest segment is gone after a crash, as if nothing in it were needed any more.
+    FreedSegment,
 }

@@ -11,7 +11,8 @@ use tanda_sim::{Canary, Options, run};
 const USAGE: &str = "\
 usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                  [--canary sync-lies|lost-writes|forgotten-acks|forgotten-messages|
-                           repeated-delivery]
+                           repeated-delivery|unsynced-pages|unsynced-snapshots|reused-slot|
+                           freed-segment]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -90,6 +91,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "forgotten-acks" => Canary::ForgottenAcks,
                     "forgotten-messages" => Canary::ForgottenMessages,
                     "repeated-delivery" => Canary::RepeatedDelivery,
+                    "unsynced-pages" => Canary::UnsyncedPages,
+                    "unsynced-snapshots" => Canary::UnsyncedSnapshots,
+                    "reused-slot" => Canary::ReusedSlot,
+                    "freed-segment" => Canary::FreedSegment,
                     _ => return None,
                 };
             }

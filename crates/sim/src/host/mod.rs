@@ -14,7 +14,7 @@ use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_node::{BackgroundJob, BackgroundOutcome, Node, NodeConfig, OpenError};
 use tanda_session::fila::SessionConfig;
 use tanda_wal::mem_disk::MemDisk;
-use tanda_wal::{FlushJob, FlushOutcome};
+use tanda_wal::{Disk, FlushJob, FlushOutcome};
 
 use crate::Canary;
 use crate::disk::SimDisk;
@@ -117,12 +117,38 @@ impl Host {
             Death::PowerLoss => self.disk.crash(),
             Death::Kill => self.disk.kill(),
         };
+        if self.canary == Canary::FreedSegment {
+            self.free_oldest_segment();
+        }
         let conns = std::mem::take(&mut self.conns);
         conns
             .into_values()
             .filter(|conn| !conn.is_cut)
             .map(|conn| conn.client)
             .collect()
+    }
+
+    /// What the canary does: one of several segments goes, needed or not.
+    fn free_oldest_segment(&self) {
+        let names = self.disk.names();
+        let segments: Vec<&String> = names.iter().filter(|it| it.ends_with(".seg")).collect();
+        if let [oldest, _, _, ..] = segments.as_slice() {
+            let removed = self.disk.remove(oldest).and_then(|()| self.disk.sync_dir());
+            debug_assert!(
+                removed.is_ok(),
+                "the disk has just begun a life: {removed:?}"
+            );
+        }
+    }
+
+    /// Opens a node of the same settings on a sound copy of the disk.
+    pub(crate) fn open_copy(
+        &self,
+        disk: &MemDisk,
+        now: Millis,
+    ) -> Result<Node<SimDisk>, OpenError> {
+        let disk = Arc::new(SimDisk::new(disk.clone(), Canary::None));
+        Node::open(disk, self.config.clone(), now)
     }
 
     pub(crate) const fn is_flushing(&self) -> bool {

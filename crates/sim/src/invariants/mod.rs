@@ -5,12 +5,15 @@
 pub(crate) mod acked_stays_gone;
 pub(crate) mod attempts;
 pub(crate) mod credit;
+pub(crate) mod damage_is_told;
 pub(crate) mod dedup;
 pub(crate) mod delivered_was_sent;
 pub(crate) mod log_shrinks;
 pub(crate) mod not_early;
 pub(crate) mod nothing_lost;
 pub(crate) mod one_per_group;
+pub(crate) mod one_place;
 pub(crate) mod protocol;
 pub(crate) mod recovers;
+pub(crate) mod replay_same;
 pub(crate) mod statistics;

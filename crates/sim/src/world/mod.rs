@@ -1,5 +1,6 @@
 //! The world: draws what happens next, and ends the run when a promise is broken.
 
+mod examine;
 mod heal;
 mod network;
 
@@ -16,6 +17,8 @@ use crate::host::{Death, Host};
 use crate::invariants::recovers;
 use crate::random::Random;
 use crate::trace::Trace;
+
+pub(crate) use examine::Places;
 
 /// A run that found nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,6 +80,8 @@ struct World {
     network: Random,
     clock: Random,
     process: Random,
+    /// Of what looks at a run and changes nothing in it.
+    looks: Random,
     /// How often each kind of step is drawn.
     weights: Vec<(Step, u64)>,
     weight_sum: u64,
@@ -175,6 +180,7 @@ impl World {
             network: Random::stream(seed, "network"),
             clock: Random::stream(seed, "clock"),
             process: Random::stream(seed, "process"),
+            looks: Random::stream(seed, "looks"),
         }
     }
 
@@ -361,6 +367,7 @@ impl World {
 
     /// Starts the process. It may fail while the disk fails calls, never on a sound disk.
     fn start(&mut self, disk_is_sound: bool) -> Check {
+        self.examine()?;
         // The wall clock may have been set back while the process was down.
         let back_ms = if self.clock.one_in(4) {
             self.clock.below(10_000)
