@@ -34,6 +34,11 @@ pub(crate) async fn run(args: HealthArgs, before: TargetArgs) -> Result<(), Fail
              refused until that works again; consumers go on"
                 .to_owned(),
         )),
+        "memory_full" => Err(Failure::Refused(
+            "memory.limit is reached: publishes are refused until messages are consumed; \
+             consumers go on"
+                .to_owned(),
+        )),
         _ => Err(Failure::Refused(format!(
             "the broker is not well: {}",
             text("cause").unwrap_or("it does not say why")

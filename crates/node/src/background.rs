@@ -40,6 +40,8 @@ pub(crate) enum Step<D: Disk> {
 pub(crate) struct CopyWork<D: Disk> {
     pub(crate) writer: Box<ColdWriter<D>>,
     pub(crate) contents: Vec<Bytes>,
+    /// Nothing more is copied: the file is closed, so that it can go when it is empty.
+    pub(crate) is_last: bool,
 }
 
 /// What came of a [`BackgroundJob`].
@@ -59,7 +61,8 @@ pub(crate) struct SnapshotOutcome<D: Disk> {
 }
 
 pub(crate) struct CopyOutcome<D: Disk> {
-    pub(crate) writer: Box<ColdWriter<D>>,
+    /// `None` when it was closed.
+    pub(crate) writer: Option<Box<ColdWriter<D>>>,
     /// Where the copies lie, on disk.
     pub(crate) result: Result<(Vec<Lsn>, ColdWritten<D>), ColdError>,
 }
@@ -102,10 +105,17 @@ impl<D: Disk> SnapshotWork<D> {
 
 impl<D: Disk> CopyWork<D> {
     fn run(mut self) -> CopyOutcome<D> {
+        if self.is_last {
+            let result = self.writer.finish().map(|written| (Vec::new(), written));
+            return CopyOutcome {
+                writer: None,
+                result,
+            };
+        }
         let places = self.writer.append(&self.contents);
         let result = places.and_then(|places| Ok((places, self.writer.sync()?)));
         CopyOutcome {
-            writer: self.writer,
+            writer: Some(self.writer),
             result,
         }
     }

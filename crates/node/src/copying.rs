@@ -1,12 +1,12 @@
 //! The node's part in copying reclaim: [`crate::reclaim`] says what is next.
 
-use tanda_engine::{Lsn, SegmentUse, Survivor};
+use tanda_engine::{SegmentUse, Survivor};
 use tanda_wal::Disk;
 
 use crate::Node;
 use crate::background::{CopyOutcome, CopyWork};
 use crate::node::end_of;
-use crate::reclaim::{Kept, Next, Pinned, Reclaim};
+use crate::reclaim::{Kept, Next, Reclaim};
 
 /// Messages or lanes looked at in one slice.
 const SLICE: u32 = 1024;
@@ -72,6 +72,7 @@ impl<D: Disk> Node<D> {
             if self.reclaim.end_round(begun) {
                 self.snapshots.want();
             }
+            self.close_copies();
             return;
         }
         let mut contents = Vec::with_capacity(piece.len());
@@ -81,6 +82,7 @@ impl<D: Disk> Node<D> {
                 Err(error) => {
                     let failure = (None, error.to_string());
                     self.reclaim.on_failed(self.now, begun, failure);
+                    self.close_copies();
                     return;
                 }
             }
@@ -89,7 +91,20 @@ impl<D: Disk> Node<D> {
         let writer = self
             .reclaim
             .begin_piece(self.now, (piece, &contents), || log.cold_writer());
-        self.copy = writer.map(|writer| CopyWork { writer, contents });
+        self.copy = writer.map(|writer| CopyWork {
+            writer,
+            contents,
+            is_last: false,
+        });
+    }
+
+    /// The file of the round that ended is closed.
+    fn close_copies(&mut self) {
+        self.copy = self.reclaim.take_writer().map(|writer| CopyWork {
+            writer,
+            contents: Vec::new(),
+            is_last: true,
+        });
     }
 
     pub(crate) fn on_copied(&mut self, outcome: CopyOutcome<D>) {
@@ -97,8 +112,9 @@ impl<D: Disk> Node<D> {
         let (places, written) = match outcome.result {
             Ok(copied) => copied,
             Err(error) => {
-                let failure = (Some(outcome.writer), error.to_string());
+                let failure = (outcome.writer, error.to_string());
                 self.reclaim.on_failed(self.now, begun, failure);
+                self.close_copies();
                 return;
             }
         };
@@ -116,11 +132,6 @@ impl<D: Disk> Node<D> {
         self.with_engine(|engine, journal, _| engine.relocate(journal, &moved));
     }
 
-    /// What is dead and alive in the segments that a start does not replay.
-    pub(crate) const fn pinned(&self) -> Pinned {
-        self.reclaim.pinned
-    }
-
     /// When the next step of reclaim is due.
     pub(crate) fn reclaim_deadline(&self) -> Option<tanda_engine::Millis> {
         if self.storage_full() || self.copy.is_some() {
@@ -132,9 +143,9 @@ impl<D: Disk> Node<D> {
     }
 
     /// The oldest segment that is kept although a start does not need it.
-    pub(crate) fn oldest_kept(&self) -> Option<Lsn> {
+    pub(crate) fn oldest_kept(&self) -> Option<u64> {
         let mut files = self.log.segment_files();
         let file = files.find(|file| !file.is_replayed && !file.is_cold)?;
-        Some(Lsn(file.index))
+        Some(file.index)
     }
 }

@@ -172,7 +172,8 @@ impl<D: Disk> Node<D> {
         let start = Lsn(self.log.claimed_start().0);
         if start != self.seen_start {
             self.seen_start = start;
-            self.sweep_once_durable.get_or_insert(self.durable());
+            let durable = self.durable();
+            self.sweep_once_durable.get_or_insert(durable);
             // Files go with a flush, which may have to be asked for.
             self.upkeep.want_marker(self.now);
         }

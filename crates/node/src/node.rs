@@ -269,7 +269,27 @@ impl<D: Disk> Node<D> {
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         let counters = self.counters.clone();
+        let owned = |(count, error): (u64, Option<&str>)| (count, error.map(str::to_owned));
+        let (snapshot_failures, last_snapshot_error) = owned(self.snapshots.failures());
+        let (page_errors, last_page_error) = owned(self.pages.errors());
+        let (copy_failures, last_copy_error) = owned(self.reclaim.failures());
         NodeStats {
+            snapshot: self.snapshots.published(),
+            taking_snapshot: self.snapshots.is_taking(),
+            snapshot_failures,
+            last_snapshot_error,
+            pages: self.pages.used(),
+            page_file_bytes: self.pages.bytes(),
+            page_errors,
+            last_page_error,
+            pinned: self.reclaim.pinned,
+            oldest_kept_segment: self.oldest_kept(),
+            copied: self.reclaim.copied,
+            copy_failures,
+            last_copy_error,
+            memory_bytes: self.memory_bytes(),
+            memory_limit_bytes: self.memory_limit,
+            memory_full: self.memory_full,
             log: self.log.stats(),
             durable: self.durable(),
             end: end_of(&self.log),

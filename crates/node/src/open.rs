@@ -222,7 +222,11 @@ fn load<D: Disk>(
     };
     let unreadable = |error| match error {
         StreamError::Io(error) => disk_failed(DiskError::new(DiskCall::Read, found.name(), error)),
-        error => failed(error.to_string()),
+        error @ (StreamError::NotAStream
+        | StreamError::Version(_)
+        | StreamError::CutOff { .. }
+        | StreamError::Damaged { .. }
+        | StreamError::Trailing { .. }) => failed(error.to_string()),
     };
     let mut stream = found.read().map_err(unreadable)?;
     let header = stream.header();
@@ -247,12 +251,13 @@ const fn disk_failed(error: DiskError) -> OpenError {
 }
 
 fn pages_failed(error: DiskError) -> OpenError {
-    match error.source.kind() {
-        ErrorKind::NotFound | ErrorKind::UnexpectedEof => OpenError::Pages {
+    let kind = error.source.kind();
+    if kind == ErrorKind::NotFound || kind == ErrorKind::UnexpectedEof {
+        return OpenError::Pages {
             problem: error.to_string(),
-        },
-        _ => disk_failed(error),
+        };
     }
+    disk_failed(error)
 }
 
 fn snapshot_missing(named: u64, invalid: &[(&'static str, StreamError)]) -> OpenError {

@@ -252,10 +252,10 @@ impl<D: Disk> Reclaim<D> {
     /// Copies are on disk, at these places: the messages that moved, to be told to the engine.
     pub(crate) fn on_copied(
         &mut self,
-        writer: Box<ColdWriter<D>>,
+        writer: Option<Box<ColdWriter<D>>>,
         places: Vec<tanda_wal::Lsn>,
     ) -> Vec<Moved> {
-        self.writer = Some(writer);
+        self.writer = writer;
         let Stage::Copy { out, .. } = &mut self.stage else {
             return Vec::new();
         };
@@ -287,6 +287,14 @@ impl<D: Disk> Reclaim<D> {
         true
     }
 
+    /// The writer, when no round is under way: its file is to be closed.
+    pub(crate) const fn take_writer(&mut self) -> Option<Box<ColdWriter<D>>> {
+        match self.stage {
+            Stage::Idle => self.writer.take(),
+            Stage::Search { .. } | Stage::Copy { .. } => None,
+        }
+    }
+
     /// Copying or reading failed: the round is given up, a later one finds what remains. What moved
     /// before stays blocked.
     pub(crate) fn on_failed(
@@ -298,7 +306,7 @@ impl<D: Disk> Reclaim<D> {
         self.failures += 1;
         self.last_error = Some(error);
         self.not_before = now.after_ms(RETRY_MS);
-        self.writer = writer.or(self.writer.take());
+        self.writer = writer.or_else(|| self.writer.take());
         if let Stage::Copy { segments, .. } = core::mem::replace(&mut self.stage, Stage::Idle) {
             self.blocked
                 .extend(segments.into_iter().map(|segment| (segment, begun)));

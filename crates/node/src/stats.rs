@@ -1,7 +1,9 @@
 //! What a node tells operators.
 
-use tanda_engine::Lsn;
+use tanda_engine::{Lsn, SegmentUse};
 use tanda_wal::LogStats;
+
+use crate::{Pinned, Published};
 
 /// Figures of a node. Counters start at zero with the process and only grow.
 #[derive(Clone, Debug)]
@@ -28,6 +30,39 @@ pub struct NodeStats {
     pub last_read_error: Option<String>,
     /// Messages with unreadable contents that wait to be tried again.
     pub unreadable_messages: usize,
+    /// The snapshot that a start would use.
+    pub snapshot: Option<Published>,
+    /// One is being taken.
+    pub taking_snapshot: bool,
+    /// Counter: snapshots that could not be written, and why the newest could not.
+    pub snapshot_failures: u64,
+    /// See `snapshot_failures`.
+    pub last_snapshot_error: Option<String>,
+    /// Pages in the page file, those included that only the snapshot needs, and its bytes.
+    pub pages: usize,
+    /// See `pages`.
+    pub page_file_bytes: u64,
+    /// Counter: pages that could not be read or written.
+    pub page_errors: u64,
+    /// What the newest of them was.
+    pub last_page_error: Option<String>,
+    /// Segments that a start does not replay, as of the last look: their bytes, and how many of them
+    /// are contents that messages need. The difference is pinned by those messages.
+    pub pinned: Pinned,
+    /// The oldest of these segments.
+    pub oldest_kept_segment: Option<u64>,
+    /// Counter: messages whose contents were copied out of mostly dead segments, and their bytes.
+    pub copied: SegmentUse,
+    /// Counter: times that copying failed, and why it did last.
+    pub copy_failures: u64,
+    /// See `copy_failures`.
+    pub last_copy_error: Option<String>,
+    /// About how much memory the index and the log's caches take.
+    pub memory_bytes: u64,
+    /// Above this, publishes are refused; 0 = no limit.
+    pub memory_limit_bytes: u64,
+    /// It is reached.
+    pub memory_full: bool,
     /// The disk is full: publishes are refused, settling goes on.
     pub storage_full: bool,
     /// Why the node confirms nothing any more, if so.

@@ -44,7 +44,8 @@ fn take(snapshots: &mut Snapshots<MemDisk>, at: u64) -> Option<Published> {
         let done = n + 1 == records.len();
         snapshots.on_slice(&mut vec![record.clone()], Lsn(at + 10), done);
         while let Some(job) = snapshots.take_job(Lsn(at + 10), Lsn(at + 10), || None) {
-            published = published.or(snapshots.on_outcome(NOW, job.run()));
+            let outcome = snapshots.on_outcome(NOW, job.run());
+            published = published.or(outcome);
         }
     }
     published
@@ -116,7 +117,7 @@ fn a_damaged_snapshot_does_not_count() {
         disk.damage("snapshot-b", offset);
     }
     assert_eq!(found(&disk).unwrap().0, 200);
-    assert!(super::files::look(&disk, LOG + 1).unwrap().found.is_none());
+    assert!(look(&disk, LOG + 1).unwrap().found.is_none());
 }
 
 #[test]

@@ -1,4 +1,8 @@
 //! The fixtures as files.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "fixtures are real files; the node sees them through a memory disk"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

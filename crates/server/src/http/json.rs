@@ -6,6 +6,7 @@ use tanda_engine::{
     Overflow, QueueConfig, QueueCounts, QueueDetails, QueueExplanation, QueueSummary,
     ScriptFailure,
 };
+use tanda_node::NodeStats;
 
 use super::Door;
 use crate::{process, shard::Snapshot};
@@ -15,6 +16,8 @@ pub(super) fn health(door: &Door, snapshot: &Snapshot) -> Value {
         "failed"
     } else if snapshot.node.storage_full {
         "storage_full"
+    } else if snapshot.node.memory_full {
+        "memory_full"
     } else {
         "ok"
     };
@@ -56,12 +59,52 @@ pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
             "released_messages": node.released_messages,
             "returned_messages": node.returned_messages,
         },
+        "memory": {
+            "bytes": node.memory_bytes,
+            "limit_bytes": node.memory_limit_bytes,
+            "full": node.memory_full,
+        },
+        "snapshot": snapshot_of(node),
+        "pages": {
+            "count": node.pages,
+            "file_bytes": node.page_file_bytes,
+            "errors": node.page_errors,
+            "last_error": node.last_page_error,
+        },
+        "reclaim": {
+            "kept_bytes": node.pinned.file_bytes,
+            "live_bytes": node.pinned.live_bytes,
+            "pinned_bytes": node.pinned.file_bytes.saturating_sub(node.pinned.live_bytes),
+            "oldest_kept_segment": node.oldest_kept_segment,
+            "copied_messages": node.copied.messages,
+            "copied_bytes": node.copied.bytes,
+            "failures": node.copy_failures,
+            "last_error": node.last_copy_error,
+        },
         "read_errors": node.read_errors,
         "last_read_error": node.last_read_error,
         "unreadable_messages": node.unreadable_messages,
         "storage_full": node.storage_full,
         "failed": snapshot.failed,
         "limits": limits(door),
+    })
+}
+
+fn snapshot_of(node: &NodeStats) -> Value {
+    let newest = node.snapshot.map(|it| {
+        json!({
+            "sequence": it.sequence,
+            "at": it.at.0,
+            "taken_at_ms": it.taken_at.0,
+            "bytes": it.bytes,
+            "took_ms": it.took_ms,
+        })
+    });
+    json!({
+        "newest": newest,
+        "taking": node.taking_snapshot,
+        "failures": node.snapshot_failures,
+        "last_error": node.last_snapshot_error,
     })
 }
 
