@@ -4,7 +4,8 @@
 //!
 //! | handle | what it does |
 //! |---|---|
-//! | [`Producer`] | sends messages, one by one or in batches, waiting for each or with many under way |
+//! | [`Producer`] | sends messages, one by one or in batches, waiting for each or with many under
+//! way |
 //! | [`Consumer`] | subscribes to queues, settles what was delivered |
 //! | [`admin::Admin`] | manages queues, runtime configuration, keys, throttles and the cluster |
 //!

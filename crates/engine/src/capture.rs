@@ -1,9 +1,11 @@
 //! Captures: the whole replicated state as of one position of the log, taken in slices while the
 //! engine goes on ([ADR 5](../../../docs/adr/0005-snapshots-pages-cold-segments.md)).
 //!
-//! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole by
+//! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole
+//! by
 //! its records (a queue's policies and positions, runtime configuration, the shard's switches, what
-//! a key weighs, remembered keys) may be newer than the position: the records after it set it again.
+//! a key weighs, remembered keys) may be newer than the position: the records after it set it
+//! again.
 
 use core::ops::Bound::{Excluded, Unbounded};
 
@@ -61,7 +63,8 @@ impl Engine {
     }
 
     /// Captures a bit more, about `budget` messages; records go to `out`. True when all of it is
-    /// captured, also when no capture is under way. Applying all records to a new engine, then those
+    /// captured, also when no capture is under way. Applying all records to a new engine, then
+    /// those
     /// of the log from the capture's position on, gives the present state.
     pub fn capture_slice(&mut self, budget: usize, out: &mut Vec<Vec<u8>>) -> bool {
         let Some(mut capture) = self.capture.take() else {

@@ -234,7 +234,8 @@ impl Engine {
         let entry = queue.entries.live(slot);
         let here = entry.is_some_and(|it| (it.position, it.at) == (position, at));
         if here {
-            // A capture under way may find either place: both are readable until a later one counts.
+            // A capture under way may find either place: both are readable until a later one
+            // counts.
             let entry = queue.entries.at_mut(slot);
             entry.at = moved.new_at;
             self.segments.add(moved.new_at, entry.len);

@@ -108,7 +108,8 @@ impl Engine {
         if max.overflow != Overflow::DropHead {
             return;
         }
-        // In an ordered queue the next of a group is ready, and may be the oldest, only once the one
+        // In an ordered queue the next of a group is ready, and may be the oldest, only once the
+        // one
         // before it left.
         let one_by_one = queue.config.ordering != Ordering::None;
         let mut dropped = Vec::new();

@@ -15,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{CONN, Harness, Msg, deliveries};
 use tanda_engine::{
-    AdminReply, AdminRequest, Backoff, ConnId, DeliveryBatch, DeliveryDurability, EngineConfig, Event, LeaseMode,
-    Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering, Output, Overflow, PublishResult,
-    QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, SegmentUse, Settlement, Span, SubId,
-    SurvivorCursor,
+    AdminReply, AdminRequest, Backoff, ConnId, DeliveryBatch, DeliveryDurability, EngineConfig,
+    Event, LeaseMode, Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering, Output, Overflow,
+    PublishResult, QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, SegmentUse, Settlement,
+    Span, SubId, SurvivorCursor,
 };
 
 struct Random(u64);

@@ -1,4 +1,5 @@
-//! The files of a node with snapshot, pages and log are damaged, and the node is opened and drained.
+//! The files of a node with snapshot, pages and log are damaged, and the node is opened and
+//! drained.
 //!
 //! The input is a script of damages ([`crate::damage::Damage`]). The promises:
 //!

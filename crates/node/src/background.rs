@@ -11,7 +11,8 @@ use crate::pages::PAGE_FILE;
 use crate::snapshot::files::Target;
 
 /// Something to be done beside the log. Run it anywhere, then give what came of it to
-/// `Node::on_background`. Dropping it leaves the node as after a crash: it takes no further snapshot.
+/// `Node::on_background`. Dropping it leaves the node as after a crash: it takes no further
+/// snapshot.
 #[must_use = "run it and give the outcome to Node::on_background"]
 pub struct BackgroundJob<D: Disk>(pub(crate) Work<D>);
 

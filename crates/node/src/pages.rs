@@ -5,7 +5,8 @@
 //!
 //! A slot that a snapshot may name is not written again until a snapshot that does not name it is
 //! published. Pages made since the newest snapshot began can be in none, so their slots are free at
-//! once. What is written is synced only for a snapshot: without one that names it a page is nothing.
+//! once. What is written is synced only for a snapshot: without one that names it a page is
+//! nothing.
 
 use core::fmt;
 use std::collections::BTreeSet;

@@ -1,8 +1,11 @@
-//! Copying reclaim: contents that remain in mostly dead segments move to cold segments, so that a few
+//! Copying reclaim: contents that remain in mostly dead segments move to cold segments, so that a
+//! few
 //! old messages keep no disk.
 //!
-//! Owns which segments are to be emptied and how far that has come. One step at a time: choose, look
-//! for what remains, copy it in pieces at a bounded rate, then wait for a snapshot that knows the new
+//! Owns which segments are to be emptied and how far that has come. One step at a time: choose,
+//! look
+//! for what remains, copy it in pieces at a bounded rate, then wait for a snapshot that knows the
+//! new
 //! places. It refuses to know the engine and the log; [`crate::Node`] moves things between them.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +31,8 @@ const ROUND_SEGMENTS_MAX: usize = 256;
 /// Contents of one background job.
 const PIECE_BYTES: usize = 1 << 20;
 const PIECE_MESSAGES: usize = 1024;
-/// Contents farther apart than this are in different batches: each costs a read, and a piece has one.
+/// Contents farther apart than this are in different batches: each costs a read, and a piece has
+/// one.
 const NEAR_BYTES: u64 = 64 << 10;
 /// About what such a read costs, in bytes copied.
 const READ_BYTES: u64 = 512 << 10;

@@ -1,4 +1,5 @@
-//! Snapshots: when one is taken, how far it has come, when it counts (docs/formats/record-stream.md).
+//! Snapshots: when one is taken, how far it has come, when it counts
+//! (docs/formats/record-stream.md).
 //!
 //! Owns the state of the one that is being taken, and what is known of the last one. It refuses to
 //! know the engine and the log: positions come in, jobs go out.

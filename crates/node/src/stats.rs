@@ -46,7 +46,8 @@ pub struct NodeStats {
     pub page_errors: u64,
     /// What the newest of them was.
     pub last_page_error: Option<String>,
-    /// Segments that a start does not replay, as of the last look: their bytes, and how many of them
+    /// Segments that a start does not replay, as of the last look: their bytes, and how many of
+    /// them
     /// are contents that messages need. The difference is pinned by those messages.
     pub pinned: Pinned,
     /// The oldest of these segments.

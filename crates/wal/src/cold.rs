@@ -1,7 +1,8 @@
 //! Cold segments: copies of what is still needed of segments that are mostly dead.
 //!
 //! Owns their files and the writing of them, on any thread, beside the log's own. Refuses to know
-//! who needs what: it takes bytes and says where they lie now. Cold segments are never replayed; what
+//! who needs what: it takes bytes and says where they lie now. Cold segments are never replayed;
+//! what
 //! nobody refers to after a restart goes. Their batches are those of the log, without claims.
 
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::tail::{Place, Window};
 
 /// Writes cold segments. At most one exists per log; [`crate::Log::cold_writer`] makes it.
 ///
-/// Every call blocks on the disk. It may run on another thread while the log goes on. After an error
+/// Every call blocks on the disk. It may run on another thread while the log goes on. After an
+/// error
 /// nothing that was appended since the last [`Self::sync`] counts: append it again.
 #[must_use = "it holds the log's files until it is dropped"]
 pub struct ColdWriter<D: Disk> {

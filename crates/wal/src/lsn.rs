@@ -19,7 +19,8 @@ impl Lsn {
     }
 }
 
-/// The bit of a position that says that it lies in a cold segment. The log's own positions are bytes
+/// The bit of a position that says that it lies in a cold segment. The log's own positions are
+/// bytes
 /// written and never come near it.
 pub(crate) const COLD_SHIFT: u32 = 63;
 

@@ -1,7 +1,8 @@
 //! Fairness: one lane per fairness key and priority, and the rings that give each its turn.
 //!
 //! A lane's ready messages go in position order: a FIFO of those that came in order (a long one is
-//! mostly pages, see [`super::long_lane`]), and a small ordered set of those that came back. Rings are deficit round robin in messages: a turn adds
+//! mostly pages, see [`super::long_lane`]), and a small ordered set of those that came back. Rings
+//! are deficit round robin in messages: a turn adds
 //! `weight * quantum`, a delivery costs 1, an emptied lane leaves its ring and loses its deficit.
 //! Every step is O(1) in the number of keys.
 

@@ -194,7 +194,8 @@ fn setup() -> impl Strategy<Value = Setup> {
     )
         .prop_map(
             |(mut queues, quantum, (page_messages, lane_hot), outbound_max)| {
-                // Of a page that a snapshot names nothing was out: a fast queue delivers it at once after
+                // Of a page that a snapshot names nothing was out: a fast queue delivers it at once
+                // after
                 // a restart, where it holds the others back. Which is which only the engine knows.
                 let is_fast = |queue: &QueueSpec| queue.durability == DeliveryDurability::Fast;
                 let (page_messages, lane_hot) = if queues.iter().any(is_fast) {

@@ -11,7 +11,6 @@
     clippy::wildcard_enum_match_arm,
     reason = "tests stop at the first surprise"
 )]
-#![expect(clippy::disallowed_methods, reason = "the fixtures are files")]
 
 mod directory;
 mod generate;

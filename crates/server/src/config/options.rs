@@ -170,7 +170,8 @@ options! {
     /// Newest part of the log that is kept in memory, so that it is delivered without reading the
     /// disk.
     memory_log_cache: ByteSize = "memory.log_cache", "64MiB", "1MiB" ..= "64GiB";
-    /// Memory for messages that wait and for the log's cache; over it new messages are refused while
+    /// Memory for messages that wait and for the log's cache; over it new messages are refused
+    /// while
     /// settling goes on. 0B: 60 % of what the machine, or the process's control group, has.
     memory_limit: ByteSize = "memory.limit", "0B", "0B" ..= "16TiB";
     /// Log between two snapshots, and so about the most that a start reads again.

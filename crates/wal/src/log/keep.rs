@@ -78,7 +78,8 @@ impl<D: Disk> Log<D> {
     /// Says that nothing in the segment that has this window is needed any more; says whether there
     /// is one. A segment with several windows ([`Self::segment_windows`]) goes as a whole.
     ///
-    /// A segment that would still be replayed goes when the log starts behind it, a cold one that is
+    /// A segment that would still be replayed goes when the log starts behind it, a cold one that
+    /// is
     /// still written to when that ends without another copy in it. Files go with the next flush.
     pub fn free_segment(&mut self, window: u64) -> bool {
         let is_known = self.segments.covering(window).is_some();

@@ -1,7 +1,9 @@
 //! Reading a segment of which no table of batches was made: the batch is looked for.
 //!
-//! From the block of the first byte asked for backwards, to a header that is whole, stands at its own
-//! position and says that its batch holds the bytes. A batch may hold a copy of another one's header
+//! From the block of the first byte asked for backwards, to a header that is whole, stands at its
+//! own
+//! position and says that its batch holds the bytes. A batch may hold a copy of another one's
+//! header
 //! in a record: its position is not that of the copy. And whatever header is taken, the bytes
 //! returned are those at the position asked for, and a checksum over them matches.
 

@@ -160,7 +160,8 @@ impl<F: DiskFile> OldLog<F> {
         } else {
             newest.previous_end
         };
-        // Nothing lies between the proven end and the first batch of a segment without a proven one.
+        // Nothing lies between the proven end and the first batch of a segment without a proven
+        // one.
         if from.0 > scan.proven.max(proven_end) {
             return Err(OpenError::EndsEarly {
                 end: Lsn(proven_end),

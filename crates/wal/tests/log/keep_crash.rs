@@ -1,6 +1,7 @@
 //! Snapshots, kept segments and cold copies under crashes at any point, drawn from seeds.
 //!
-//! A small broker keeps messages in the log: it stores and settles them by records, takes snapshots,
+//! A small broker keeps messages in the log: it stores and settles them by records, takes
+//! snapshots,
 //! moves the start of the log on, copies messages into cold segments and frees what nothing needs.
 //! After any crash the newest snapshot and the records from its position on give the same messages
 //! again, and each can be read.

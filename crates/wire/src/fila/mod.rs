@@ -11,17 +11,23 @@
 //! | module | opcodes and their structs |
 //! |---|---|
 //! | [`control`] | `Handshake`, `HandshakeOk`, `Ping`, `Pong`, `Disconnect` |
-//! | [`enqueue`] | `Enqueue`: [`enqueue::EnqueueBatch`] reads, [`enqueue::EnqueueWriter`] writes; `EnqueueResult`: [`enqueue::EnqueueResult`], [`enqueue::EnqueueResultWriter`] |
+//! | [`enqueue`] | `Enqueue`: [`enqueue::EnqueueBatch`] reads, [`enqueue::EnqueueWriter`] writes;
+//! `EnqueueResult`: [`enqueue::EnqueueResult`], [`enqueue::EnqueueResultWriter`] |
 //! | [`consume`] | `Consume`, `ConsumeOk`, `Credit`, `CancelConsume` |
-//! | [`delivery`] | `Delivery`: [`delivery::DeliveryBatch`] reads, [`delivery::DeliveryWriter`] writes |
-//! | [`settle`] | `Ack`, `Nack`, `ExtendLease`: `AckBatch`, `AckWriter` and so on; `AckResult`, `NackResult`, `ExtendLeaseResult` with `CodesWriter`, `ExtendResultWriter` |
-//! | [`queue_admin`] | `CreateQueue`, `UpdateQueue`, `DeleteQueue`, `ListQueues` and their results |
+//! | [`delivery`] | `Delivery`: [`delivery::DeliveryBatch`] reads, [`delivery::DeliveryWriter`]
+//! writes |
+//! | [`settle`] | `Ack`, `Nack`, `ExtendLease`: `AckBatch`, `AckWriter` and so on; `AckResult`,
+//! `NackResult`, `ExtendLeaseResult` with `CodesWriter`, `ExtendResultWriter` |
+//! | [`queue_admin`] | `CreateQueue`, `UpdateQueue`, `DeleteQueue`, `ListQueues` and their results
+//! |
 //! | [`stats`] | `GetStats`, `GetStatsResult`, and `ThrottleSummary` |
 //! | [`config`] | `SetConfig`, `GetConfig`, `ListConfig` and their results |
 //! | [`redrive`] | `Redrive`, `RedriveResult` |
-//! | [`keys`] | `CreateApiKey`, `RevokeApiKey`, `ListApiKeys`, `SetAcl`, `GetAcl` and their results |
+//! | [`keys`] | `CreateApiKey`, `RevokeApiKey`, `ListApiKeys`, `SetAcl`, `GetAcl` and their results
+//! |
 //! | [`throttle`] | `GetThrottleStats`, `GetThrottleBucket` and their results |
-//! | [`cluster`] | `GetRoutes`, `DrainNode`, `MoveQueueLeader`, `SetRebalancing`, `GetClusterStatus` and their results |
+//! | [`cluster`] | `GetRoutes`, `DrainNode`, `MoveQueueLeader`, `SetRebalancing`,
+//! `GetClusterStatus` and their results |
 //! | [`error`] | `Error`: [`error::ErrorFrame`] |
 //!
 //! Struct names equal opcode names where nothing else is said. Shared parts: [`headers`] (the
