@@ -17,6 +17,7 @@ mod config;
 mod consumers;
 mod content;
 mod engine;
+mod expand;
 mod explain;
 mod find;
 mod ids;
@@ -62,6 +63,7 @@ pub use admin::{
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError};
 pub use engine::{Engine, ReplayError};
+pub use expand::expand_state;
 pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId};
 pub use journal::Journal;
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};

@@ -9,7 +9,6 @@
 use crate::engine::Engine;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::page::{PageHead, read_page};
-use crate::queue::entries::Flags;
 use crate::queue::{Identity, Role};
 use crate::queue_record::QueueRecord;
 use crate::record::{Image, ImageContent, Kind, Reader, begin_counted, finish_counted};
@@ -109,11 +108,7 @@ impl Engine {
         let mut bytes = Vec::new();
         for _ in 0..count {
             let page = reader.page()?;
-            let head = PageHead {
-                id: page.id,
-                queue: id,
-                count: page.count,
-            };
+            let head = PageHead::of(&page, id);
             let is_there = read(page.slot, &mut bytes);
             let messages = is_there.then(|| read_page(&bytes, head)).flatten();
             let Some(messages) = messages else {
@@ -121,26 +116,7 @@ impl Engine {
                 continue;
             };
             for message in messages {
-                let content = ImageContent::At {
-                    at: message.at,
-                    len: message.len,
-                };
-                let image = Image {
-                    position: message.position,
-                    id: message.id,
-                    content,
-                    key: lane.key,
-                    priority: lane.priority,
-                    weight: message.weight,
-                    key_weight: lane.weight,
-                    deliveries: message.deliveries,
-                    failures: message.failures,
-                    redrives: message.redrives,
-                    due: None,
-                    lease: None,
-                    group: None,
-                    dedup: Flags::from_bits(message.flags).has(Flags::DEDUP),
-                };
+                let image = Image::of_paged(lane, &message);
                 self.load_image(rec, id, &image, (message.at, message.len));
             }
         }

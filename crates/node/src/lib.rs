@@ -17,6 +17,7 @@
 //! Later: several shards, requests routed to them, a publish that joins their confirms.
 
 mod background;
+mod backup;
 mod config;
 mod copying;
 mod delivery;
@@ -37,6 +38,7 @@ mod stream;
 mod upkeep;
 
 pub use background::{BackgroundJob, BackgroundOutcome};
+pub use backup::{BackupError, BackupRefused, BackupSource};
 pub use config::NodeConfig;
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};

@@ -51,7 +51,11 @@ impl<D: Disk> Node<D> {
         self.is_background_out = false;
         match outcome.0 {
             Outcome::Snapshot(outcome) => {
+                let (failures, _) = self.snapshots.failures();
                 let published = self.snapshots.on_outcome(self.now, outcome);
+                if self.snapshots.failures().0 != failures {
+                    self.on_snapshot_failed();
+                }
                 if let Some(published) = published
                     && self.failed().is_none()
                 {
@@ -79,13 +83,20 @@ impl<D: Disk> Node<D> {
         self.snapshots.published()
     }
 
+    /// When a snapshot is due although nothing comes.
+    pub(crate) fn snapshot_deadline(&self) -> Option<Millis> {
+        if self.backup.keeps_snapshot() {
+            return None;
+        }
+        let last_record = self.upkeep.last_record_at();
+        self.snapshots.idle_deadline(end_of(&self.log), last_record)
+    }
+
     fn advance_snapshot(&mut self) {
         let end = end_of(&self.log);
         let idle_ms = self.upkeep.last_record_at().until(self.now);
-        if self
-            .snapshots
-            .is_due(self.now, end, self.engine.stored(), idle_ms)
-        {
+        let stored = self.engine.stored();
+        if !self.backup.keeps_snapshot() && self.snapshots.is_due(self.now, end, stored, idle_ms) {
             self.begin_snapshot();
         }
         if !self.snapshots.wants_slice() {
@@ -106,6 +117,7 @@ impl<D: Disk> Node<D> {
         let at = self.with_engine(|engine, journal, _| engine.begin_capture(now, journal));
         let sequence = self.snapshots.begin(now, self.log_id, at, stored);
         self.pages.on_begun(sequence);
+        self.backup.on_begun(sequence);
     }
 
     /// A start would use this snapshot from now on: the log says so and may lose its beginning.
@@ -118,6 +130,7 @@ impl<D: Disk> Node<D> {
         self.log.set_start(tanda_wal::Lsn(published.at.0));
         self.pages.on_published(published.sequence);
         self.reclaim.on_published(published.sequence);
+        self.backup.on_published(&published);
         self.upkeep.note_end(self.now, end_of(&self.log));
         // The segments before go once the next batch after this one says where the log starts.
         self.sweep_once_durable = Some(end_of(&self.log));
@@ -139,7 +152,8 @@ impl<D: Disk> Node<D> {
         // A request since the last pass may have emptied one: what it wrote is not on disk yet.
         self.note_emptied();
         let durable = self.durable();
-        if self.sweep_once_durable.is_none_or(|at| durable < at) {
+        // A backup that is over sweeps soon.
+        if self.sweep_once_durable.is_none_or(|at| durable < at) || self.backup.keeps_all() {
             return;
         }
         self.sweep_once_durable = None;
@@ -167,15 +181,19 @@ impl<D: Disk> Node<D> {
         self.emptied.retain(|_, at| *at > durable);
     }
 
+    /// Something that was kept may go: looked for with the next flush, which is asked for.
+    pub(crate) fn sweep_soon(&mut self) {
+        let durable = self.durable();
+        self.sweep_once_durable.get_or_insert(durable);
+        self.upkeep.want_marker(self.now);
+    }
+
     /// When the log's start moves, what lies before it can go.
     pub(crate) fn note_start(&mut self) {
         let start = Lsn(self.log.claimed_start().0);
         if start != self.seen_start {
             self.seen_start = start;
-            let durable = self.durable();
-            self.sweep_once_durable.get_or_insert(durable);
-            // Files go with a flush, which may have to be asked for.
-            self.upkeep.want_marker(self.now);
+            self.sweep_soon();
         }
     }
 

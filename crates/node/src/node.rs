@@ -9,6 +9,7 @@ use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 
 use crate::NodeStats;
 use crate::background::CopyWork;
+use crate::backup::Backup;
 use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
 use crate::log_journal::LogJournal;
@@ -53,6 +54,7 @@ pub struct Node<D: Disk> {
     /// Contents that are to be copied in the background.
     pub(crate) copy: Option<CopyWork<D>>,
     pub(crate) is_background_out: bool,
+    pub(crate) backup: Backup,
     pub(crate) log_id: u128,
     /// Records of a slice of a snapshot; empty between calls.
     pub(crate) slices: Vec<Vec<u8>>,
@@ -122,6 +124,7 @@ impl<D: Disk> Node<D> {
             reclaim: Reclaim::new(now, reclaim_rate, segment_bytes),
             copy: None,
             is_background_out: false,
+            backup: Backup::None,
             log_id,
             slices: Vec::new(),
             unreferenced: Vec::new(),
@@ -166,6 +169,7 @@ impl<D: Disk> Node<D> {
     #[must_use]
     pub fn run(&mut self, now: Millis) -> bool {
         self.advance(now);
+        self.watch_backup();
         if self.failed.is_some() {
             return false;
         }
@@ -224,9 +228,9 @@ impl<D: Disk> Node<D> {
         [
             self.engine.next_deadline(),
             self.upkeep.next_deadline(),
-            self.snapshots
-                .idle_deadline(end_of(&self.log), self.upkeep.last_record_at()),
             self.reclaim_deadline(),
+            self.snapshot_deadline(),
+            self.backup.next_deadline(),
             unreadable,
         ]
         .into_iter()

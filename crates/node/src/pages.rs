@@ -137,7 +137,7 @@ impl<D: Disk> PageFile<D> {
             Some(slot) => *slot,
             None => self.grow(&file)?,
         };
-        let checksum = self.checksum(slot, page);
+        let checksum = checksum(self.log_id, slot, page);
         let len = u32::try_from(page.len()).unwrap_or(u32::MAX);
         self.buffer.clear();
         self.buffer.extend_from_slice(&len.to_be_bytes());
@@ -199,26 +199,17 @@ impl<D: Disk> PageFile<D> {
     }
 
     fn try_read(&self, slot: PageSlot, into: &mut Vec<u8>) -> Result<(), PageError> {
-        let file = self.file.as_ref().ok_or(PageError::Damaged(slot))?;
-        into.resize(self.slot_bytes, 0);
-        let filled = read_up_to(&**file, self.offset(slot.0), into)
-            .map_err(|error| PageError::Disk(DiskError::new(DiskCall::Read, PAGE_FILE, error)))?;
-        into.truncate(filled);
-        let damaged = PageError::Damaged(slot);
-        let Some((head, rest)) = into.split_first_chunk::<SLOT_HEAD_BYTES>() else {
-            return Err(damaged);
-        };
-        let [a, b, c, d, checksum @ ..] = *head;
-        let len = u32::from_be_bytes([a, b, c, d]) as usize;
-        let Some(page) = rest.get(..len) else {
-            return Err(damaged);
-        };
-        if self.checksum(slot.0, page) != u32::from_be_bytes(checksum) {
-            return Err(damaged);
+        let file = self.file.as_deref().ok_or(PageError::Damaged(slot))?;
+        read_slot(file, (self.log_id, self.slot_bytes), slot, into)
+    }
+
+    /// What reads pages on another thread: those that are on disk now and are not written over.
+    pub(crate) fn reader(&self) -> PageReader<D::File> {
+        PageReader {
+            file: self.file.clone(),
+            log_id: self.log_id,
+            slot_bytes: self.slot_bytes,
         }
-        into.drain(..SLOT_HEAD_BYTES);
-        into.truncate(len);
-        Ok(())
     }
 
     /// The engine needs the page of a slot no more.
@@ -296,13 +287,59 @@ impl<D: Disk> PageFile<D> {
     const fn offset(&self, slot: u32) -> u64 {
         slot as u64 * self.slot_bytes as u64
     }
+}
 
-    /// A page of another slot or another log does not pass for this one.
-    fn checksum(&self, slot: u32, page: &[u8]) -> u32 {
-        let seed = crc32c::crc32c(&self.log_id.to_be_bytes());
-        let seed = crc32c::crc32c_append(seed, &slot.to_be_bytes());
-        crc32c::crc32c_append(seed, page)
+/// See [`PageFile::reader`].
+pub(crate) struct PageReader<F> {
+    file: Option<Arc<F>>,
+    log_id: u128,
+    slot_bytes: usize,
+}
+
+impl<F: DiskFile> PageReader<F> {
+    /// Reads the page of a slot into `into`, replacing what is there.
+    ///
+    /// # Errors
+    /// See [`PageError`].
+    pub(crate) fn read(&self, slot: PageSlot, into: &mut Vec<u8>) -> Result<(), PageError> {
+        let file = self.file.as_deref().ok_or(PageError::Damaged(slot))?;
+        read_slot(file, (self.log_id, self.slot_bytes), slot, into)
     }
+}
+
+fn read_slot<F: DiskFile>(
+    file: &F,
+    (log_id, slot_bytes): (u128, usize),
+    slot: PageSlot,
+    into: &mut Vec<u8>,
+) -> Result<(), PageError> {
+    into.resize(slot_bytes, 0);
+    let offset = u64::from(slot.0) * slot_bytes as u64;
+    let filled = read_up_to(file, offset, into)
+        .map_err(|error| PageError::Disk(DiskError::new(DiskCall::Read, PAGE_FILE, error)))?;
+    into.truncate(filled);
+    let damaged = PageError::Damaged(slot);
+    let Some((head, rest)) = into.split_first_chunk::<SLOT_HEAD_BYTES>() else {
+        return Err(damaged);
+    };
+    let [a, b, c, d, found @ ..] = *head;
+    let len = u32::from_be_bytes([a, b, c, d]) as usize;
+    let Some(page) = rest.get(..len) else {
+        return Err(damaged);
+    };
+    if checksum(log_id, slot.0, page) != u32::from_be_bytes(found) {
+        return Err(damaged);
+    }
+    into.drain(..SLOT_HEAD_BYTES);
+    into.truncate(len);
+    Ok(())
+}
+
+/// A page of another slot or another log does not pass for this one.
+fn checksum(log_id: u128, slot: u32, page: &[u8]) -> u32 {
+    let seed = crc32c::crc32c(&log_id.to_be_bytes());
+    let seed = crc32c::crc32c_append(seed, &slot.to_be_bytes());
+    crc32c::crc32c_append(seed, page)
 }
 
 /// The file if there is one; at least `bytes` long, and empty when nothing in it is in use.

@@ -16,7 +16,7 @@ use tanda_wal::{Disk, DiskCall};
 use crate::background::{SnapshotOutcome, SnapshotWork, Step};
 use crate::pages::PAGE_FILE;
 use crate::stream::{StreamHeader, StreamKind, StreamWriter};
-use files::{SNAPSHOT_FILES, Target};
+use files::{Opener, SNAPSHOT_FILES, Target};
 
 /// Bytes gathered before they are written.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -124,6 +124,21 @@ impl<D: Disk> Snapshots<D> {
     /// How many failed, and why the newest did.
     pub(crate) fn failures(&self) -> (u64, Option<&str>) {
         (self.failures, self.last_error.as_deref())
+    }
+
+    /// Why there will be none before the next start, if so.
+    pub(crate) fn hopeless(&self) -> Option<&str> {
+        self.pages_lost
+            .then(|| self.last_error.as_deref().unwrap_or_default())
+    }
+
+    /// The way to the one that is published.
+    pub(crate) fn opener(&self) -> Opener<D> {
+        Opener {
+            disk: Arc::clone(&self.disk),
+            index: self.published_index,
+            sequence: self.published.map_or(0, |published| published.sequence),
+        }
     }
 
     /// Takes one as soon as may be.

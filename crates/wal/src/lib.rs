@@ -46,5 +46,5 @@ pub use config::{Config, ConfigError, RECORD_BYTES_MAX};
 pub use disk::{Disk, DiskCall, DiskError, DiskFile, read_up_to, write_all_at};
 pub use error::{AppendError, ColdError, Corruption, OpenError, Poisoned, ReadError, ReplayError};
 pub use flush::{FlushJob, FlushOutcome};
-pub use log::{Log, LogStats, Replay, Room, SegmentFile};
+pub use log::{Log, LogReader, LogStats, Replay, Room, SegmentFile};
 pub use lsn::{Lsn, SegmentIndex};

@@ -39,6 +39,19 @@ fn name_of(index: usize) -> &'static str {
     if index == 0 { first } else { second }
 }
 
+/// The way to a snapshot that counts, for another thread.
+pub(crate) struct Opener<D: Disk> {
+    pub(crate) disk: Arc<D>,
+    pub(crate) index: usize,
+    pub(crate) sequence: u64,
+}
+
+impl<D: Disk> Opener<D> {
+    pub(crate) fn name(&self) -> &'static str {
+        name_of(self.index)
+    }
+}
+
 /// What the two files hold.
 pub(crate) struct Look<D: Disk> {
     /// The newest valid one.

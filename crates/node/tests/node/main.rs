@@ -8,6 +8,7 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod backup;
 mod crashes;
 mod durability;
 mod failures;

@@ -5,9 +5,11 @@
 mod commit;
 mod keep;
 mod read;
+mod reader;
 mod search;
 
 pub use keep::SegmentFile;
+pub use reader::LogReader;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
