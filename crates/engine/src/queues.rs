@@ -8,6 +8,9 @@ use hashbrown::HashMap;
 use crate::queue::{Identity, Queue};
 use crate::{Lsn, QueueConfig, QueueId};
 
+/// Begins the name of a queue whose record was not read yet; no client can use it.
+pub(crate) const UNNAMED: char = '\0';
+
 /// A queue's index: valid until the queue is deleted, then used again.
 pub(crate) type QueueIndex = u32;
 
@@ -75,6 +78,21 @@ impl Queues {
 
     pub(crate) fn index_of(&self, id: QueueId) -> Option<QueueIndex> {
         self.by_id.get(&id).copied()
+    }
+
+    /// Whether this id or name belongs to a queue that is not this one: ids are never used again,
+    /// and what identifies a queue never changes.
+    pub(crate) fn is_another(&self, identity: &Identity) -> bool {
+        let by_name = self.find(&identity.name);
+        let index = self.index_of(identity.id);
+        if by_name.is_some() && by_name != index {
+            return true;
+        }
+        index.is_some_and(|index| {
+            let known = &self.at(index).identity;
+            let is_named = !known.name.starts_with(UNNAMED);
+            is_named && (known.name != identity.name || known.role != identity.role)
+        })
     }
 
     /// Queues that are not dead-letter queues.

@@ -18,14 +18,11 @@ use crate::queue::leases::NEVER;
 use crate::queue::long_lane::PageRef;
 use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role, Weighs};
 use crate::queue_record::QueueRecord;
-use crate::queues::QueueIndex;
+use crate::queues::{QueueIndex, UNNAMED};
 use crate::record::{Header, Kind, MoveReason, Reader};
 use crate::{
     Lsn, MessageId, Millis, PageSlot, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError,
 };
-
-/// Begins the name of a queue whose record was not read yet.
-const UNNAMED: char = '\0';
 
 /// What replay remembers until the end of recovery.
 #[derive(Debug)]
@@ -185,12 +182,11 @@ impl Engine {
     ) -> Result<(), ReplayError> {
         let record = QueueRecord::decode(id, reader)?;
         let name: Arc<str> = record.name.as_str().into();
-        let role = Role::DeadLetter { source: id };
         let dead_letters = format!("{name}{DEAD_LETTER_SUFFIX}").into();
         let identity = Identity {
             id: record.dead_letters,
             name: dead_letters,
-            role,
+            role: Role::DeadLetter { source: id },
         };
         let source = Identity {
             id,
@@ -200,10 +196,9 @@ impl Engine {
             },
         };
         for identity in [&source, &identity] {
-            if id == record.dead_letters || self.is_another(identity) {
-                let (id, name) = (identity.id, &identity.name);
-                let problem = format!("queue {id}, {name}, is already another one");
-                return Err(reader.problem(&problem));
+            if id == record.dead_letters || self.queues.is_another(identity) {
+                let Identity { id, name, .. } = identity;
+                return Err(reader.problem(&format!("queue {id}, {name}, is another one")));
             }
         }
         self.name_queue(
@@ -228,21 +223,6 @@ impl Engine {
             .rename(index, identity, config.clone(), next_position);
         self.queues.at_mut(index).config_at = at;
         rec.queue(index).named = true;
-    }
-
-    /// Whether this id or name belongs to a queue that is not this one: ids are never used again,
-    /// and what identifies a queue never changes.
-    fn is_another(&self, identity: &Identity) -> bool {
-        let by_name = self.queues.find(&identity.name);
-        let index = self.queues.index_of(identity.id);
-        if by_name.is_some() && by_name != index {
-            return true;
-        }
-        index.is_some_and(|index| {
-            let known = &self.queues.at(index).identity;
-            let is_named = !known.name.starts_with(UNNAMED);
-            is_named && (known.name != identity.name || known.role != identity.role)
-        })
     }
 
     /// The queue of an id, unnamed when its record comes later.
