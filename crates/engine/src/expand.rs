@@ -1,6 +1,7 @@
 //! Records of a snapshot as small records of messages, for a backup.
 //!
-//! Owns reading the pages that a snapshot names and cutting what comes of it, so that contents can be
+//! Owns reading the pages that a snapshot names and cutting what comes of it, so that contents can
+//! be
 //! put into one record after the other without holding much. It refuses to know where contents are:
 //! [`crate::inline_contents`] puts them in.
 
@@ -18,7 +19,8 @@ const CONTENT_BYTES: usize = 1 << 20;
 const MESSAGE_BYTES: usize = 96;
 
 /// Cuts a record of messages into records with about 1 MiB of contents each, and makes such records
-/// of the messages of the pages that a record names. Others come out as they are. `out` is added to.
+/// of the messages of the pages that a record names. Others come out as they are. `out` is added
+/// to.
 ///
 /// # Errors
 /// `ReplayError` when the record makes no sense, or a page cannot be read or is another one.

@@ -133,7 +133,8 @@ impl Backup {
 }
 
 impl<D: Disk> Node<D> {
-    /// Begins a backup of everything that is confirmed by now. [`Self::take_backup`] gives it once a
+    /// Begins a backup of everything that is confirmed by now. [`Self::take_backup`] gives it once
+    /// a
     /// snapshot of its own is on disk; call it after [`Self::on_background`] and [`Self::run`].
     ///
     /// Until it has been read, or its source is dropped, nothing that it needs is given up: the log

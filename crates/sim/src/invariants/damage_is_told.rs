@@ -32,8 +32,8 @@ pub(crate) fn when_opened(
         let message = history.message(*id)?;
         ensure(is_there || !must_be_there(history, message), NAME, || {
             format!(
-                "a bit of {file} turned at {offset}; the node started without a word, and {id:032x} \
-                 (message {}) is gone",
+                "a bit of {file} turned at {offset}; the node started without a word, and \
+                 {id:032x} (message {}) is gone",
                 message.tag
             )
         })?;

@@ -15,7 +15,8 @@ use crate::segments::Segment;
 /// Memory for what was read last.
 const CACHE_BYTES: usize = 8 << 20;
 
-/// The segments that the log had when this was made. Make it when what is to be read is on disk, and
+/// The segments that the log had when this was made. Make it when what is to be read is on disk,
+/// and
 /// free none of its segments meanwhile: what was freed may be written over, and is then refused as
 /// damaged.
 pub struct LogReader<D: Disk> {
@@ -46,7 +47,8 @@ impl<D: Disk> Log<D> {
 }
 
 impl<D: Disk> LogReader<D> {
-    /// `len` bytes at `at`, all inside one record that was durable when this was made. Blocks on the
+    /// `len` bytes at `at`, all inside one record that was durable when this was made. Blocks on
+    /// the
     /// disk.
     ///
     /// # Errors
