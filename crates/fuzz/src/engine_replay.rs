@@ -1,6 +1,6 @@
 //! Records, damaged or made up, are replayed: the engine refuses them, or it starts and serves.
 //!
-//! The input is a script: settings, then records ([`Source`]) until its end. The promises:
+//! The input is a script: settings, then records (`Source`) until its end. The promises:
 //!
 //! - always: no panic, no memory or time out of proportion, at replay, start and work;
 //! - records of a sound log, from its first to any: they are taken, and the engine's invariants

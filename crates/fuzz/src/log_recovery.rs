@@ -2,7 +2,7 @@
 //! what was written.
 //!
 //! The input is a script of two parts: what is written, with crashes and restarts between
-//! ([`Write`]), and what then happens to the files ([`damage::Damage`]). The promises, by damage:
+//! (`Write`), and what then happens to the files (`damage::Damage`). The promises, by damage:
 //!
 //! - always: no panic; what is replayed is a run of the written records, and the log goes on;
 //! - one place of one file is damaged: below the proven end nothing is missing, or it is refused

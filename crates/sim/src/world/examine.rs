@@ -10,7 +10,7 @@ use tanda_node::Node;
 use tanda_wal::mem_disk::MemDisk;
 
 use crate::disk::SimDisk;
-use crate::failure::{Check, Violation, ensure};
+use crate::failure::{Check, Violation};
 use crate::invariants::{damage_is_told, one_place, recovers, replay_same};
 
 use super::World;
@@ -144,9 +144,10 @@ fn answers(
             let Event::Admin { token, reply } = event else {
                 continue;
             };
-            let place = match *reply {
-                AdminReply::Explained(Ok(it)) => it.message.unwrap_or(MessagePlace::Unknown),
-                _ => MessagePlace::Unknown,
+            let place = if let AdminReply::Explained(Ok(it)) = *reply {
+                it.message.unwrap_or(MessagePlace::Unknown)
+            } else {
+                MessagePlace::Unknown
             };
             found.push((token, place));
         }
