@@ -1,7 +1,7 @@
 //! The files of a node with snapshot, pages and log are damaged, and the node is opened and
 //! drained.
 //!
-//! The input is a script of damages ([`crate::damage::Damage`]). The promises:
+//! The input is a script of damages (`crate::damage::Damage`). The promises:
 //!
 //! - always: no panic; the node is refused, or what it delivers is what was published, each message
 //!   once;
