@@ -38,7 +38,12 @@ impl World {
                 }
             }
             Op::Disconnect(conn) => self.disconnect(conn_of(*conn)),
-            Op::Lose(conn) => self.lose(conn_of(*conn), last),
+            Op::Lose(conn, breaks) => {
+                self.lose(conn_of(*conn), last);
+                if *breaks {
+                    self.disconnect(conn_of(*conn));
+                }
+            }
             Op::Grant(sub, credit) => {
                 if let Some(sub) = self.choose_sub(*sub) {
                     let it = self.model.sub(sub.number).unwrap();
@@ -286,7 +291,6 @@ impl World {
             let items = seen_items(&batch);
             self.model.undelivered(&batch.queue, batch.consumer, &items);
         }
-        self.disconnect(conn);
     }
 
     /// Time passes. Nothing says in which order messages die whose leases end at the same time;

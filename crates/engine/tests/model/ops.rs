@@ -20,8 +20,9 @@ pub(crate) enum Op {
     },
     Unsubscribe(u8),
     Disconnect(u8),
-    /// The connection breaks before what it just got was sent.
-    Lose(u8),
+    /// What a connection just got was not sent: it breaks, or the contents cannot be read and it
+    /// goes on.
+    Lose(u8, bool),
     Grant(u8, u32),
     /// This share of what a connection has not taken yet.
     Drained(u8, u8),
@@ -116,7 +117,7 @@ fn op() -> impl Strategy<Value = Op> {
         ),
         1 => any::<u8>().prop_map(Op::Unsubscribe),
         1 => (0..8_u8).prop_map(Op::Disconnect),
-        2 => (0..8_u8).prop_map(Op::Lose),
+        3 => (0..8_u8, any::<bool>()).prop_map(|(conn, breaks)| Op::Lose(conn, breaks)),
         10 => (any::<u8>(), 1..4_u32).prop_map(|(sub, credit)| Op::Grant(sub, credit)),
         6 => (0..8_u8, 0..4_u8).prop_map(|(conn, share)| Op::Drained(conn, share)),
         10 => prop_oneof![1..60_u64, 1..900_u64].prop_map(Op::Advance),
