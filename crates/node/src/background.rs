@@ -98,7 +98,11 @@ impl<D: Disk> SnapshotWork<D> {
                         .map_err(|error| DiskError::new(DiskCall::Sync, PAGE_FILE, error))?;
                 }
                 self.target.write(&self.bytes)?;
-                self.target.sync()
+                let synced = self.target.sync();
+                if synced.is_err() {
+                    self.target.spoil();
+                }
+                synced
             }
         }
     }

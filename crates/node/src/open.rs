@@ -129,6 +129,9 @@ impl<D: Disk> Node<D> {
         let mut engine = Engine::new(engine_config);
         let mut replay = Replay::default();
         let looked = look(&*disk, log_id).map_err(disk_failed)?;
+        if let Some(found) = &looked.found {
+            found.sync(&*disk).map_err(disk_failed)?;
+        }
         let loaded = match &looked.found {
             Some(found) => load(found, &mut engine, &mut |bytes| {
                 replay.note(found.header.at, bytes, progress);

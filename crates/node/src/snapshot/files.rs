@@ -28,6 +28,16 @@ impl<D: Disk> Found<D> {
         name_of(self.index)
     }
 
+    /// Puts it on disk. A process that was killed may have written it whole and not synced it; the
+    /// log is about to go on from it.
+    pub(crate) fn sync(&self, disk: &D) -> Result<(), DiskError> {
+        self.file
+            .sync_data()
+            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))?;
+        disk.sync_dir()
+            .map_err(|error| DiskError::new(DiskCall::SyncDir, "", error))
+    }
+
     /// Reads it from its beginning.
     pub(crate) fn read(&self) -> Result<StreamReader<FileReader<D::File>>, StreamError> {
         StreamReader::open(FileReader::new(Arc::clone(&self.file)))
@@ -201,6 +211,17 @@ impl<D: Disk> Target<D> {
         self.disk
             .sync_dir()
             .map_err(|error| DiskError::new(DiskCall::SyncDir, "", error))
+    }
+
+    /// Makes a snapshot that could not be synced invalid. It can be read although it is not on disk,
+    /// and no later sync would put it there: a start after a kill must not take it.
+    pub(crate) fn spoil(&mut self) {
+        if let Ok(file) = self.file()
+            && write_all_at(&*file, 0, &[0; 64]).is_err()
+        {
+            // A disk that does not even write leaves nothing to be done.
+            self.file = None;
+        }
     }
 
     fn file(&mut self) -> Result<Arc<D::File>, DiskError> {

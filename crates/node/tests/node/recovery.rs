@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::support::{CONSUMER, START, World, config, named, stored, sub};
 use tanda_engine::Settlement;
 use tanda_node::{Node, OpenError, RecoveryProgress};
-use tanda_wal::Log;
-use tanda_wal::mem_disk::MemDisk;
+use tanda_wal::mem_disk::{Fault, MemDisk};
+use tanda_wal::{DiskCall, Log};
 
 #[test]
 fn what_was_confirmed_is_there_again_and_what_was_acked_is_not() {
@@ -144,4 +144,35 @@ fn a_log_in_use_is_refused() {
     let error = open(world.disk.clone()).err().unwrap();
     assert!(matches!(error, OpenError::Log(_)), "{error}");
     assert_eq!(world.node.failed(), None, "who has it goes on");
+}
+
+#[test]
+fn a_snapshot_whose_sync_failed_is_not_used_after_a_kill() {
+    let mut world = World::new();
+    world.create(named("jobs"));
+    for _ in 0..5 {
+        world.publish("jobs", &vec![vec![1; 1_000]; 10]);
+        world.settle_down();
+    }
+    assert!(world.node.published_snapshot().is_none());
+    world.node.want_snapshot();
+    for _ in 0..100 {
+        world.now = world.now.after_ms(100);
+        world.run();
+        world.flush();
+        let other = std::io::ErrorKind::Other;
+        if let Some(job) = world.node.take_background() {
+            world.disk.inject(DiskCall::Sync, 1, Fault::Fail(other));
+            let outcome = job.run();
+            world.node.on_background(world.now, outcome);
+            break;
+        }
+    }
+    assert_eq!(world.node.snapshot_failures().0, 1);
+    // It can be read, but no sync will ever put it on disk.
+    let (disk, now) = (world.disk.kill(), world.now);
+    drop(world);
+    let mut world = World::reopened(disk, now, config());
+    assert_eq!(world.node.published_snapshot(), None);
+    assert_eq!(world.stats("jobs").counts.depth, 50);
 }
