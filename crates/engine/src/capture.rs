@@ -104,9 +104,7 @@ impl Engine {
             journal: &mut records,
             out: &mut Vec::<Output>::new(),
         };
-        let at = self.shard.at;
         self.write_shard(cx);
-        self.shard.at = at;
         out.append(&mut records.0);
     }
 
@@ -117,7 +115,7 @@ impl Engine {
         let from = after.take().map_or(Unbounded, Excluded);
         let mut last = None;
         let entries = self.runtime.range::<String, _>((from, Unbounded));
-        for (key, (value, _)) in entries.take(*left + 1) {
+        for (key, value) in entries.take(*left + 1) {
             let mut record = Vec::new();
             begin(&mut record, Kind::Config, QueueId(0), capture.now);
             put_short(&mut record, key.as_bytes());

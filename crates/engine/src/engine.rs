@@ -32,12 +32,10 @@ pub struct Engine {
     pub(crate) hasher: RandomState,
     pub(crate) queues: Queues,
     pub(crate) segments: SegmentRefs,
-    /// Segments from which deduplication keys are remembered.
-    pub(crate) pins: SegmentRefs,
     pub(crate) ids: MessageIds,
     pub(crate) consumers: Consumers,
-    /// Runtime configuration: value and where its record lies.
-    pub(crate) runtime: BTreeMap<String, (String, Lsn)>,
+    /// Runtime configuration.
+    pub(crate) runtime: BTreeMap<String, String>,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
@@ -64,12 +62,11 @@ pub struct Engine {
     pub(crate) pass: PassScratch,
 }
 
-/// Counters and switches of the whole shard, with where their record lies.
+/// Switches of the whole shard.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ShardState {
     pub(crate) rebalancing: Rebalancing,
     pub(crate) pause_ends_at: Millis,
-    pub(crate) at: Lsn,
 }
 
 /// What one step works with.
@@ -95,7 +92,6 @@ impl Engine {
         Self {
             queues: Queues::new(&hasher),
             segments: SegmentRefs::new(config.segment_shift),
-            pins: SegmentRefs::new(config.segment_shift),
             ids: MessageIds::new(a ^ d.rotate_left(32)),
             consumers: Consumers::new(&hasher),
             runtime: BTreeMap::new(),
@@ -283,11 +279,7 @@ impl Engine {
             });
             assert!(armed, "{name} has a deadline without a timer");
         }
-        assert_eq!(
-            needed,
-            self.segments.total() + self.pins.total(),
-            "references to the log"
-        );
+        assert_eq!(needed, self.segments.total(), "references to the log");
         let all = self.queues.iter().map(|(_, queue)| queue);
         let counted = all.chain(&self.graveyard).map(|it| it.memory_counted);
         assert_eq!(counted.sum::<usize>(), self.queue_bytes, "memory of queues");

@@ -199,9 +199,6 @@ impl Engine {
             return;
         }
         self.uncount_memory(&queue);
-        for at in queue.dedup.places() {
-            self.pins.remove(at, 0);
-        }
     }
 
     /// The queue that a dead-letter queue's messages come from.

@@ -160,11 +160,7 @@ impl Engine {
         let queue = self.queues.at_mut(index);
         let window_ms = queue.config.dedup_window_ms;
         let mut forgotten = 0;
-        while forgotten < budget
-            && let Some(at) = queue.dedup.pop_ended(window_ms, now)
-        {
-            // A key of a message in the record under construction has no place yet and no window.
-            self.pins.remove(at, 0);
+        while forgotten < budget && queue.dedup.pop_ended(window_ms, now) {
             forgotten += 1;
         }
         forgotten

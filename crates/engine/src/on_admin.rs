@@ -12,7 +12,7 @@ use crate::record::{Kind, begin, put_long, put_short};
 use crate::validate::{check_changes, check_spec};
 use crate::{
     AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError,
-    DeliveryDurability, Event, Lsn, Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec,
+    DeliveryDurability, Event, Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec,
     Rebalancing, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
 };
 
@@ -38,9 +38,7 @@ impl Engine {
             AdminRequest::SetConfig { key, value } => {
                 AdminReply::ConfigSet(self.set_config(cx, key, value))
             }
-            AdminRequest::GetConfig { key } => {
-                AdminReply::Config(self.runtime.get(&key).map(|(value, _)| value.clone()))
-            }
+            AdminRequest::GetConfig { key } => AdminReply::Config(self.runtime.get(&key).cloned()),
             AdminRequest::ListConfig { prefix } => AdminReply::ConfigList(self.list_config(prefix)),
             AdminRequest::SetRebalancing(rebalancing) => {
                 self.set_rebalancing(cx, rebalancing);
@@ -147,7 +145,7 @@ impl Engine {
         Some(bytes)
     }
 
-    /// Writes a queue's record: at creation, after a change, and when its old one is to be freed.
+    /// Writes a queue's record: at creation and after a change.
     pub(crate) fn write_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let Some(record) = self.queue_record(index, cx.now) else {
             return;
@@ -155,12 +153,11 @@ impl Engine {
         let Some(dead_letters) = self.dead_letters_of(index) else {
             return;
         };
-        let at = cx.journal.append(&record);
+        cx.journal.append(&record);
         let end = cx.journal.end();
         self.queues.last_lsn = end;
         for index in [index, dead_letters] {
             let queue = self.queues.at_mut(index);
-            queue.config_at = at;
             queue.last_lsn = end;
         }
     }
@@ -296,14 +293,14 @@ impl Engine {
         begin(&mut self.record, Kind::Config, QueueId(0), cx.now);
         put_short(&mut self.record, key.as_bytes());
         put_long(&mut self.record, value.as_bytes());
-        let at = cx.journal.append(&self.record);
-        self.runtime.insert(key, (value, at));
+        cx.journal.append(&self.record);
+        self.runtime.insert(key, value);
     }
 
     fn list_config(&self, prefix: String) -> Vec<(String, String)> {
         let from = self.runtime.range(prefix.clone()..);
         from.take_while(|(key, _)| key.starts_with(&prefix))
-            .map(|(key, (value, _))| (key.clone(), value.clone()))
+            .map(|(key, value)| (key.clone(), value.clone()))
             .collect()
     }
 
@@ -330,7 +327,7 @@ impl Engine {
         self.record.extend_from_slice(&pause_ms.to_be_bytes());
         self.record
             .extend_from_slice(&self.shard.pause_ends_at.0.to_be_bytes());
-        self.shard.at = cx.journal.append(&self.record);
+        cx.journal.append(&self.record);
     }
 
     fn cluster_status(&self, now: Millis) -> ClusterStatus {
@@ -345,28 +342,6 @@ impl Engine {
             rebalancing,
             pause_ends_at,
             queue_leaderships: self.queues.sources(),
-        }
-    }
-
-    /// Writes again what still counts but lies below `floor`.
-    pub(crate) fn write_again_below(&mut self, cx: &mut Cx<'_>, floor: Lsn) {
-        for index in self.queues.indices() {
-            let queue = self.queues.at(index);
-            if !queue.is_dead_letter() && queue.config_at < floor {
-                self.write_queue(cx, index);
-            }
-        }
-        let old = |(_, (_, at)): &(&String, &(String, Lsn))| *at < floor;
-        let entries: Vec<_> = self.runtime.iter().filter(old).collect();
-        let entries: Vec<_> = entries
-            .into_iter()
-            .map(|(key, (value, _))| (key.clone(), value.clone()))
-            .collect();
-        for (key, value) in entries {
-            self.write_config(cx, key, value);
-        }
-        if self.shard.at < floor {
-            self.write_shard(cx);
         }
     }
 }

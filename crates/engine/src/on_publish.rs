@@ -286,8 +286,7 @@ impl Engine {
         store.count += 1;
         store.contents.push((slot, at));
         if let Some(key) = keys.dedup {
-            queue.dedup.insert(key, id, Lsn::ZERO);
-            store.keys.push((key, id, at));
+            queue.dedup.insert(key, id);
         }
         id
     }
@@ -336,9 +335,8 @@ impl LastTarget {
 }
 
 impl Queue {
-    /// References this queue holds to the log: contents and remembered keys.
+    /// Contents of this queue that lie in the log.
     pub(crate) fn segment_refs(&self) -> u64 {
-        let messages = self.messages() - self.transient.len() as u64;
-        messages + self.dedup.len() as u64
+        self.messages() - self.transient.len() as u64
     }
 }

@@ -160,9 +160,4 @@ impl Queues {
             .zip(&self.slots)
             .filter_map(|(i, queue)| Some((i, queue.as_deref()?)))
     }
-
-    /// Live indices.
-    pub(crate) fn indices(&self) -> Vec<QueueIndex> {
-        self.iter().map(|(index, _)| index).collect()
-    }
 }

@@ -125,7 +125,7 @@ impl Engine {
         let header = reader.header()?;
         self.newest_time = self.newest_time.max(header.time);
         match header.kind {
-            Kind::Queue => self.apply_queue(rec, at, header.queue, &mut reader),
+            Kind::Queue => self.apply_queue(rec, header.queue, &mut reader),
             Kind::QueueDeleted => {
                 let partner = QueueId(reader.u32()?);
                 self.drop_queue(rec, header.queue);
@@ -142,10 +142,10 @@ impl Engine {
             Kind::Extended => self.apply_lease(rec, header, LeaseChange::Extended, &mut reader),
             Kind::Config => {
                 let key = reader.short()?.to_owned();
-                self.runtime.insert(key, (reader.long()?.to_owned(), at));
+                self.runtime.insert(key, reader.long()?.to_owned());
                 Ok(())
             }
-            Kind::Shard => self.apply_shard(at, &mut reader),
+            Kind::Shard => self.apply_shard(&mut reader),
             // Whoever reads the log knows which snapshot it has.
             Kind::Snapshot => reader.u64().map(|_| ()),
             Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),
@@ -159,7 +159,7 @@ impl Engine {
         }
     }
 
-    fn apply_shard(&mut self, at: Lsn, reader: &mut Reader<'_>) -> Result<(), ReplayError> {
+    fn apply_shard(&mut self, reader: &mut Reader<'_>) -> Result<(), ReplayError> {
         self.queues.next_id = self.queues.next_id.max(reader.u32()?);
         let (mode, pause_ms) = (reader.u8()?, reader.u64()?);
         self.shard.rebalancing = match mode {
@@ -169,14 +169,12 @@ impl Engine {
             n => return Err(reader.problem(&format!("rebalancing mode {n} is unknown"))),
         };
         self.shard.pause_ends_at = reader.millis()?;
-        self.shard.at = at;
         Ok(())
     }
 
     fn apply_queue(
         &mut self,
         rec: &mut Recovery,
-        at: Lsn,
         id: QueueId,
         reader: &mut Reader<'_>,
     ) -> Result<(), ReplayError> {
@@ -205,9 +203,9 @@ impl Engine {
             rec,
             identity,
             &record.config,
-            (record.dead_letters_next_position, at),
+            record.dead_letters_next_position,
         );
-        self.name_queue(rec, source, &record.config, (record.next_position, at));
+        self.name_queue(rec, source, &record.config, record.next_position);
         Ok(())
     }
 
@@ -216,12 +214,11 @@ impl Engine {
         rec: &mut Recovery,
         identity: Identity,
         config: &QueueConfig,
-        (next_position, at): (u64, Lsn),
+        next_position: u64,
     ) {
         let index = self.queue_or_placeholder(rec, identity.id);
         self.queues
             .rename(index, identity, config.clone(), next_position);
-        self.queues.at_mut(index).config_at = at;
         rec.queue(index).named = true;
     }
 
@@ -265,9 +262,6 @@ impl Engine {
             for (segment, needed) in &page.segments {
                 self.segments.remove_many(*segment, *needed);
             }
-        }
-        for at in queue.dedup.places() {
-            self.pins.remove(at, 0);
         }
     }
 
@@ -320,10 +314,7 @@ impl Engine {
                 queue.group_of.insert(slot, group);
             }
             if let Some(key) = message.dedup {
-                self.pins.add(content_at, 0);
-                if let Some(before) = queue.dedup.insert(key, id, content_at) {
-                    self.pins.remove(before, 0);
-                }
+                queue.dedup.insert(key, id);
             }
         }
         Ok(())

@@ -175,11 +175,7 @@ impl Engine {
             let image = reader.key_image()?;
             self.newest_time = self.newest_time.max(image.id.enqueued_at());
             let dedup = &mut self.queues.at_mut(index).dedup;
-            // Keys pin the log's beginning: with a snapshot it does not lose a prefix.
-            self.pins.add(Lsn::ZERO, 0);
-            if let Some(before) = dedup.insert(image.key, image.id, Lsn::ZERO) {
-                self.pins.remove(before, 0);
-            }
+            dedup.insert(image.key, image.id);
             if let Some(left) = image.left {
                 rec.left.push((left, id, image.id));
             }

@@ -157,8 +157,8 @@ impl Engine {
                 name: name.as_str().into(),
                 role: Role::Source { dead_letters },
             };
-            self.name_queue(&mut recovery, of_dead_letters, &config, (1, Lsn::ZERO));
-            self.name_queue(&mut recovery, identity, &config, (next, Lsn::ZERO));
+            self.name_queue(&mut recovery, of_dead_letters, &config, 1);
+            self.name_queue(&mut recovery, identity, &config, next);
             names.push(name);
         }
         self.recovery = Some(recovery);

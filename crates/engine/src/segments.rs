@@ -180,12 +180,6 @@ impl SegmentRefs {
         })
     }
 
-    /// The start of the oldest segment that is needed, or `end`'s when none is.
-    pub(crate) fn floor(&self, end: Lsn) -> Lsn {
-        let oldest = self.iter().next().map(|(segment, _)| segment);
-        Lsn(oldest.unwrap_or(end.0 >> self.shift) << self.shift)
-    }
-
     /// Messages counted in all segments.
     pub(crate) const fn total(&self) -> u64 {
         self.total

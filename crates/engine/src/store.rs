@@ -17,8 +17,6 @@ pub(crate) struct StoreScratch {
     pub(crate) count: u32,
     /// Messages and the offsets of their contents: positions in the log are known at the end.
     pub(crate) contents: Vec<(Slot, StoredAt)>,
-    /// Deduplication keys of messages in this record.
-    pub(crate) keys: Vec<(u128, MessageId, StoredAt)>,
 }
 
 /// Where a content will lie.
@@ -48,7 +46,6 @@ impl Default for StoreScratch {
             first_id: MessageId::NIL,
             count: 0,
             contents: Vec::new(),
-            keys: Vec::new(),
         }
     }
 }
@@ -83,11 +80,6 @@ impl Engine {
             let entry = queue.entries.at_mut(slot);
             entry.at = at;
             self.segments.add(at, entry.len);
-        }
-        for (key, id, at) in store.keys.drain(..) {
-            let at = at.resolve(record);
-            queue.dedup.insert(key, id, at);
-            self.pins.add(at, 0);
         }
         self.stored += u64::from(store.count);
         store.count = 0;

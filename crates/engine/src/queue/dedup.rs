@@ -7,15 +7,13 @@ use ahash::RandomState;
 use hashbrown::HashTable;
 
 use crate::record::KeyImage;
-use crate::{Lsn, MessageId, Millis};
+use crate::{MessageId, Millis};
 
 /// What is remembered of a key.
 #[derive(Clone, Copy, Debug)]
 struct Remembered {
     key: u128,
     id: MessageId,
-    /// Where the message was stored: that part of the log must stay while the key does.
-    at: Lsn,
     state: State,
 }
 
@@ -89,35 +87,31 @@ impl Dedup {
         self.by_key.len()
     }
 
-    /// Remembers the key of a message stored at `at`. Returns where the message was stored from
-    /// which the key was remembered so far (only in replay, which knows no clock).
-    pub(crate) fn insert(&mut self, key: u128, id: MessageId, at: Lsn) -> Option<Lsn> {
+    /// Remembers the key of a message. In replay, which knows no clock, it may take over a key that
+    /// is remembered from a message that left.
+    pub(crate) fn insert(&mut self, key: u128, id: MessageId) {
         let fresh = Remembered {
             key,
             id,
-            at,
             state: State::Here,
         };
-        let Some(slot) = self.slot_of(key) else {
-            let slot = self.put(fresh);
-            let (keys, hasher) = (&self.keys, &self.hasher);
-            let hash = |slot: &u32| {
-                keys.get(*slot as usize)
-                    .map_or(0, |it| hasher.hash_one(it.key))
-            };
-            self.by_key.insert_unique(hasher.hash_one(key), slot, hash);
-            self.index_id(slot, id);
-            return None;
-        };
-        let before = *self.at(slot);
-        *self.at_mut(slot) = fresh;
-        if before.id != id || before.state != State::Here {
+        if let Some(slot) = self.slot_of(key) {
+            let before = *self.at(slot);
             if before.state == State::Here {
                 self.forget_id(slot, before.id);
             }
+            *self.at_mut(slot) = fresh;
             self.index_id(slot, id);
+            return;
         }
-        Some(before.at)
+        let slot = self.put(fresh);
+        let (keys, hasher) = (&self.keys, &self.hasher);
+        let hash = |slot: &u32| {
+            keys.get(*slot as usize)
+                .map_or(0, |it| hasher.hash_one(it.key))
+        };
+        self.by_key.insert_unique(hasher.hash_one(key), slot, hash);
+        self.index_id(slot, id);
     }
 
     fn put(&mut self, fresh: Remembered) -> u32 {
@@ -163,25 +157,26 @@ impl Dedup {
         self.left.front().map(|(at, _)| at.after_ms(window_ms))
     }
 
-    /// Forgets the next key whose window has passed; returns where its message was stored.
-    pub(crate) fn pop_ended(&mut self, window_ms: u64, now: Millis) -> Option<Lsn> {
-        loop {
-            self.next_end(window_ms).filter(|end| *end <= now)?;
-            let (left, slot) = self.left.pop_front()?;
-            let it = self.keys.get_mut(slot as usize)?;
-            if it.state != State::Left(left) {
+    /// Forgets the next key whose window has passed; false when there is none.
+    pub(crate) fn pop_ended(&mut self, window_ms: u64, now: Millis) -> bool {
+        while self.next_end(window_ms).is_some_and(|end| end <= now) {
+            let Some((left, slot)) = self.left.pop_front() else {
+                break;
+            };
+            let it = self.keys.get_mut(slot as usize);
+            let Some(it) = it.filter(|it| it.state == State::Left(left)) else {
                 continue;
-            }
+            };
             it.state = State::Free;
-            let (key, at) = (it.key, it.at);
-            let hash = self.hasher.hash_one(key);
+            let hash = self.hasher.hash_one(it.key);
             if let Ok(found) = self.by_key.find_entry(hash, |other| *other == slot) {
                 found.remove();
             }
             self.free.push(slot);
             self.give_back();
-            return Some(at);
+            return true;
         }
+        false
     }
 
     /// A queue that remembers nothing keeps little memory for what it remembered.
@@ -194,12 +189,6 @@ impl Dedup {
             self.by_key = HashTable::new();
             self.by_id = HashTable::new();
         }
-    }
-
-    /// Where the messages of all remembered keys were stored, in no order.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Lsn> {
-        let live = self.keys.iter().filter(|it| it.state != State::Free);
-        live.map(|it| it.at)
     }
 
     /// Slots to look at when walking all keys.

@@ -101,8 +101,6 @@ pub(crate) struct Queue {
     pub(crate) last_lsn: Lsn,
     /// Position after the newest record that stores a message here.
     pub(crate) stored_lsn: Lsn,
-    /// Where the queue's own record lies.
-    pub(crate) config_at: Lsn,
     pub(crate) entries: Entries,
     pub(crate) lanes: Lanes,
     pub(crate) groups: Groups,
@@ -157,7 +155,6 @@ impl Queue {
             next_position: 1,
             last_lsn: Lsn::ZERO,
             stored_lsn: Lsn::ZERO,
-            config_at: Lsn::ZERO,
             entries: Entries::default(),
             lanes: Lanes::new(hasher.clone(), engine),
             groups: Groups::new(hasher.clone()),

@@ -214,6 +214,8 @@ pub(crate) struct Harness {
     pub(crate) config: EngineConfig,
     /// Outputs of the last step.
     pub(crate) out: Vec<Output>,
+    /// What a restart begins with, and the position from which it needs the records.
+    pub(crate) snapshot: Option<(Lsn, Vec<Vec<u8>>)>,
     next_token: u32,
 }
 
@@ -244,6 +246,7 @@ impl Harness {
             now,
             config,
             out: Vec::new(),
+            snapshot: None,
             next_token: 1,
         }
     }
@@ -421,7 +424,24 @@ impl Harness {
 
     /// A new engine from the journal, as after a crash that lost nothing; `down_ms` later.
     pub(crate) fn restart(&mut self, down_ms: u64) {
+        if let Some((from, snapshot)) = self.snapshot.clone() {
+            return self.restart_from_snapshot(from, &snapshot, down_ms);
+        }
         self.restart_from(self.journal.records.clone(), down_ms);
+    }
+
+    /// Takes a snapshot, and gives up all of the log that neither a restart nor a message needs.
+    pub(crate) fn take_snapshot(&mut self) {
+        self.journal.pages_kept = true;
+        let from = self.engine.begin_capture(self.now, &self.journal);
+        let mut records = Vec::new();
+        while !self.engine.capture_slice(10, &mut records) {}
+        let needed: BTreeSet<_> = self.engine.segments().map(|(segment, _)| segment).collect();
+        let shift = self.config.segment_shift;
+        let journal = &mut self.journal.records;
+        journal.retain(|(at, _)| *at >= from || needed.contains(&(at.0 >> shift)));
+        self.snapshot = Some((from, records));
+        self.engine.assert_invariants();
     }
 
     /// An engine from a snapshot and the journal's records from its position on; no requests yet.

@@ -370,21 +370,15 @@ impl Broker {
         }
     }
 
-    /// Lets the log go as far as the engine does not need it; what was let go is gone.
-    pub(crate) fn release_log(&mut self) -> Lsn {
-        let oldest = self.oldest();
-        let (now, h) = (self.h.now, &mut self.h);
-        let floor = h.engine.release_log(now, &mut h.journal, oldest);
-        h.engine.assert_invariants();
-        h.journal.records.retain(|(at, _)| *at >= floor);
-        floor
+    /// Takes a snapshot; what of the log nothing needs is gone.
+    pub(crate) fn snapshot(&mut self) {
+        self.h.take_snapshot();
     }
 
-    /// The start of the oldest segment the journal still has.
-    pub(crate) fn oldest(&self) -> Lsn {
-        let shift = self.h.config.segment_shift;
-        let first = self.h.journal.records.first();
-        first.map_or(Lsn::ZERO, |(at, _)| Lsn(at.0 >> shift << shift))
+    /// The segments that messages need.
+    pub(crate) fn segments(&self) -> Vec<u64> {
+        let needed = self.h.engine.segments();
+        needed.map(|(segment, _)| segment).collect()
     }
 
     /// The deliveries since the last look; what else was said is forgotten.

@@ -42,20 +42,19 @@ fn churn(b: &mut Broker, segments: u64) {
 }
 
 #[test]
-fn a_released_log_starts_where_it_ends_when_nothing_is_stored() {
+fn nothing_of_the_log_is_needed_when_nothing_is_stored() {
     let mut b = broker();
     churn(&mut b, 5);
-    let end = b.h.journal.end;
-    let floor = b.release_log();
-    assert_eq!(floor, Lsn(segment(end) << SHIFT));
-    assert!(b.h.journal.records.iter().all(|(at, _)| *at >= floor));
+    b.snapshot();
+    assert_eq!(b.segments(), []);
+    assert!(b.h.journal.records.is_empty());
     b.restart(0);
     assert_eq!(b.held("jobs"), (0, 0));
     b.send(&jobs(["a"]));
 }
 
 #[test]
-fn a_message_holds_its_segment_and_all_after_it() {
+fn a_message_holds_its_segment_and_no_other() {
     let mut b = broker();
     churn(&mut b, 2);
     b.send(&jobs(["keep"]));
@@ -63,31 +62,34 @@ fn a_message_holds_its_segment_and_all_after_it() {
     b.worker("w", "jobs", Some(1));
     b.got();
     churn(&mut b, 4);
-    assert_eq!(segment(b.release_log()), keep);
-    assert_eq!(segment(b.release_log()), keep);
+    b.snapshot();
+    assert_eq!(b.segments(), [keep]);
     b.restart(0);
     assert_eq!(b.held("jobs"), (0, 1));
+    assert_eq!(b.segments(), [keep]);
     b.ack("jobs", ["keep"]);
-    assert_eq!(segment(b.release_log()), segment(b.h.journal.end));
+    let mut free = Vec::new();
+    b.h.engine.take_unreferenced(&mut free);
+    assert_eq!((b.segments(), free), (vec![], vec![keep]));
     b.restart(0);
     assert_eq!(b.held("jobs"), (0, 0));
 }
 
 #[test]
-fn a_remembered_key_holds_its_segment_for_its_window() {
+fn a_remembered_key_holds_no_segment() {
     let mut b = broker();
     churn(&mut b, 1);
     let w = b.worker("w", "jobs", Some(1));
     b.send(&[job("a").idempotency("1")]);
-    let keep = segment(b.h.journal.end);
     b.ack("jobs", ["a"]);
     b.unsubscribe(w);
     churn(&mut b, 3);
-    assert_eq!(segment(b.release_log()), keep);
+    b.snapshot();
+    assert_eq!(b.segments(), []);
     b.restart(0);
     assert_eq!(b.publish(&[job("b").idempotency("1")]), ["=a"]);
     b.advance(10_000);
-    assert!(segment(b.release_log()) > keep);
+    b.snapshot();
     b.restart(0);
     assert_eq!(b.publish(&[job("c").idempotency("1")]), ["c"]);
 }
@@ -104,7 +106,8 @@ fn dead_letters_and_their_counters_survive() {
     assert_eq!(b.redrive("jobs.dlq", 1), 1);
     churn(&mut b, 3);
     // The churner was given the redriven message as well.
-    assert_eq!(segment(b.release_log()), keep);
+    b.snapshot();
+    assert_eq!(b.segments(), [keep]);
     b.restart(60_000);
     b.advance(60_000);
     assert_eq!(b.held("jobs.dlq"), (3, 0));
@@ -116,7 +119,7 @@ fn dead_letters_and_their_counters_survive() {
 }
 
 #[test]
-fn queues_configuration_and_switches_are_written_again() {
+fn queues_configuration_and_switches_are_in_the_snapshot() {
     let mut b = broker();
     let set = |key: &str, value: &str| AdminRequest::SetConfig {
         key: key.to_owned(),
@@ -141,8 +144,8 @@ fn queues_configuration_and_switches_are_written_again() {
     let before = (inspect(&mut b, "jobs"), inspect(&mut b, "other"));
     for _ in 0..3 {
         churn(&mut b, 3);
-        let floor = b.release_log();
-        assert!(floor > Lsn::ZERO && b.oldest() >= floor);
+        b.snapshot();
+        assert!(b.h.journal.records.is_empty());
         b.restart(0);
         assert_eq!((inspect(&mut b, "jobs"), inspect(&mut b, "other")), before);
         let prefix = String::new();
@@ -167,7 +170,7 @@ fn queues_configuration_and_switches_are_written_again() {
 fn positions_go_on_where_they_were() {
     let mut b = broker();
     churn(&mut b, 3);
-    b.release_log();
+    b.snapshot();
     b.restart(0);
     let w = b.worker("w", "jobs", Some(2));
     b.send(&jobs(["a", "b"]));
@@ -179,7 +182,7 @@ fn positions_go_on_where_they_were() {
 }
 
 #[test]
-fn a_release_between_all_steps_changes_nothing() {
+fn a_snapshot_between_all_steps_changes_nothing() {
     let mut b = broker();
     let mut expected = Vec::new();
     for round in 0..40 {
@@ -198,7 +201,7 @@ fn a_release_between_all_steps_changes_nothing() {
         }
         churn(&mut b, 1);
         let before = (b.counts("jobs").bytes, b.counts("jobs.dlq").bytes);
-        b.release_log();
+        b.snapshot();
         b.restart(0);
         assert_eq!((b.counts("jobs").bytes, b.counts("jobs.dlq").bytes), before);
     }

@@ -146,13 +146,9 @@ fn a_body_outlives_the_queue_that_has_it() {
     publish_to(&mut b, &job("x"), &[1, 5]);
     let name = "a".to_owned();
     b.admin(AdminRequest::DeleteQueue { name });
-    let body = b.h.journal.records.len();
     b.restart(0);
-    let floor = b.release_log();
-    assert!(
-        b.h.journal.records.len() >= body,
-        "nothing before {floor:?} is needed"
-    );
+    b.snapshot();
+    b.restart(0);
     b.worker("w", "c", None);
     let batches = b.batches();
     assert_eq!(b.payload(&batches[0], &batches[0].items[0]), "x");
