@@ -213,7 +213,8 @@ impl<D: Disk> Target<D> {
             .map_err(|error| DiskError::new(DiskCall::SyncDir, "", error))
     }
 
-    /// Makes a snapshot that could not be synced invalid. It can be read although it is not on disk,
+    /// Makes a snapshot that could not be synced invalid. It can be read although it is not on
+    /// disk,
     /// and no later sync would put it there: a start after a kill must not take it.
     pub(crate) fn spoil(&mut self) {
         if let Ok(file) = self.file()
