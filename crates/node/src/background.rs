@@ -96,6 +96,8 @@ impl<D: Disk> SnapshotWork<D> {
                     pages
                         .sync_data()
                         .map_err(|error| DiskError::new(DiskCall::Sync, PAGE_FILE, error))?;
+                    // The file may be new: its name must be there before a snapshot needs it.
+                    self.target.sync_dir()?;
                 }
                 self.target.write(&self.bytes)?;
                 let synced = self.target.sync();

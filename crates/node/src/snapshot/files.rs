@@ -208,6 +208,11 @@ impl<D: Disk> Target<D> {
         let file = self.file()?;
         file.sync_data()
             .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))?;
+        self.sync_dir()
+    }
+
+    /// The names of files made so far are on disk when this returns.
+    pub(crate) fn sync_dir(&self) -> Result<(), DiskError> {
         self.disk
             .sync_dir()
             .map_err(|error| DiskError::new(DiskCall::SyncDir, "", error))

@@ -189,3 +189,31 @@ fn one_is_due_when_a_start_would_have_much_to_do() {
     snapshots.want();
     assert!(snapshots.is_due(NOW, Lsn(1000), 0, 0));
 }
+
+#[test]
+fn a_snapshot_that_counts_has_its_page_file_after_a_crash_anywhere() {
+    for operations in 0.. {
+        for seed in 0..8 {
+            let disk = MemDisk::new(operations * 8 + seed);
+            let mut snapshots = snapshots(&disk);
+            // The names of both snapshot files are on disk, that of the page file is not.
+            take(&mut snapshots, 100).unwrap();
+            take(&mut snapshots, 200).unwrap();
+            let pages = Arc::new(disk.create("index.pages").unwrap());
+            pages.write_at(0, b"page").unwrap();
+            disk.crash_after(operations);
+            snapshots.begin(NOW, LOG, Lsn(300), 0);
+            snapshots.on_slice(&mut records(300), Lsn(300), true);
+            let job = snapshots.take_job(Lsn(300), Lsn(300), || Some(pages));
+            snapshots.on_outcome(NOW, job.unwrap().run());
+            let is_down = disk.is_down();
+            let disk = disk.restart();
+            if found(&disk).unwrap().0 == 300 {
+                assert!(disk.names().contains(&"index.pages".to_owned()));
+            }
+            if !is_down {
+                return;
+            }
+        }
+    }
+}

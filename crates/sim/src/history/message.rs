@@ -181,8 +181,11 @@ impl MessageFacts {
             extend.is_main == holding.is_main && is_later
         };
         let mut extensions = self.extensions.iter().filter(applies);
+        // One applied in the very millisecond in which this lease began may have been of the lease
+        // before, which was given back and never seen here.
+        let is_of_this = |at: Millis| at > from && at < holding.expires_at;
         if let (Some(only), None) = (extensions.next(), extensions.next())
-            && only.applied_at().is_some_and(|at| at < holding.expires_at)
+            && only.applied_at().is_some_and(is_of_this)
             && let Some(end) = only.answer
         {
             return end;
