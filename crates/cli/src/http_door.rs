@@ -7,15 +7,17 @@ use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Method, Request, StatusCode, client::conn::http1, header};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn::http1, header};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
 
 use crate::failure::{Failure, IS_IT_RUNNING};
 
 /// For connecting and for the answer together; the door itself gives up after 10 s.
 const TIMEOUT: Duration = Duration::from_secs(15);
+/// For the beginning of a download, and for each piece of it.
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(150);
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
@@ -63,6 +65,41 @@ impl HttpDoor {
         self.call(Method::POST, path).await
     }
 
+    /// Gives what stands at a path to `take`, piece by piece; it may be long.
+    pub(crate) async fn download(
+        &self,
+        path: &str,
+        take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let begun = timeout(DOWNLOAD_TIMEOUT, self.begin(Method::GET, path));
+        let (answer, connection) = begun
+            .await
+            .unwrap_or(Err(Trouble::Slow))
+            .map_err(|trouble| self.unreachable(&trouble))?;
+        let (head, mut body) = answer.into_parts();
+        if !head.status.is_success() {
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+            let value = serde_json::from_slice(&body).unwrap_or_default();
+            return Err(refusal(head.status, &value));
+        }
+        loop {
+            let next = timeout(DOWNLOAD_TIMEOUT, body.frame()).await;
+            let next = next.unwrap_or(None);
+            match next {
+                Some(Ok(frame)) => {
+                    if let Some(piece) = frame.data_ref() {
+                        take(piece).map_err(|error| Failure::io("write the file", error))?;
+                    }
+                }
+                Some(Err(error)) => return Err(self.unreachable(&Trouble::http(error))),
+                None => break,
+            }
+        }
+        connection.abort();
+        Ok(())
+    }
+
     async fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
         let exchange = timeout(TIMEOUT, self.exchange(method, path));
         let (status, body) = exchange
@@ -82,6 +119,20 @@ impl HttpDoor {
     }
 
     async fn exchange(&self, method: Method, path: &str) -> Result<(StatusCode, Bytes), Trouble> {
+        let (answer, connection) = self.begin(method, path).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
+        let body = body.collect().await.map_err(Trouble::http)?.to_bytes();
+        connection.abort();
+        Ok((status, body))
+    }
+
+    /// Asks; the answer's body is still to come, over the connection that is driven beside it.
+    async fn begin(
+        &self,
+        method: Method,
+        path: &str,
+    ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), Trouble> {
         let stream = TcpStream::connect(&self.authority)
             .await
             .map_err(Trouble::Connect)?;
@@ -96,11 +147,7 @@ impl HttpDoor {
             .body(Empty::<Bytes>::new())
             .map_err(Trouble::http)?;
         let answer = sender.send_request(request).await.map_err(Trouble::http)?;
-        let status = answer.status();
-        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
-        let body = body.collect().await.map_err(Trouble::http)?.to_bytes();
-        connection.abort();
-        Ok((status, body))
+        Ok((answer, connection))
     }
 
     fn unreachable(&self, trouble: &Trouble) -> Failure {

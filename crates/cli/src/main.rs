@@ -1,5 +1,6 @@
 //! The `tanda` command: each subcommand is a file; this one only tells them apart.
 
+mod backup;
 mod bench;
 mod check_config;
 mod config;
@@ -64,6 +65,10 @@ enum Command {
     Consume(Box<consume::ConsumeArgs>),
     /// Move messages from a dead-letter queue back to its queue.
     Redrive(redrive::RedriveArgs),
+    /// Write everything a running broker holds into a file.
+    Backup(backup::BackupArgs),
+    /// Make a data directory from a backup.
+    Restore(backup::RestoreArgs),
     /// Look at a data directory that no broker uses, and save what can be read of a damaged one.
     #[command(subcommand)]
     Repair(repair::RepairCommand),
@@ -83,6 +88,8 @@ fn main() -> ExitCode {
         Command::CheckConfig(args) => {
             return with_no_target(&cli.target, || check_config::run(&args));
         }
+        Command::Backup(args) => block_on(backup::backup(args, cli.target)),
+        Command::Restore(args) => backup::restore(&args, cli.target.json),
         Command::Repair(command) => {
             return repair::run(&command, cli.target.json);
         }

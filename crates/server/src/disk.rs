@@ -90,6 +90,19 @@ impl RealDisk {
     }
 }
 
+/// Names of the files in a directory.
+pub(crate) fn file_names(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        if entry.file_type()?.is_file() {
+            // A name that is no UTF-8 is not one of ours.
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    Ok(names)
+}
+
 /// Makes the directory's own entry survive a crash.
 fn sync_parent(parent: &Path) -> io::Result<()> {
     let parent = if parent.as_os_str().is_empty() {
@@ -127,15 +140,7 @@ impl Disk for RealDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                // A name that is no UTF-8 is not one of ours.
-                names.extend(entry.file_name().into_string());
-            }
-        }
-        Ok(names)
+        file_names(&self.path)
     }
 
     fn create(&self, name: &str) -> io::Result<RealFile> {

@@ -32,7 +32,7 @@ pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};
 pub use read_only_disk::{ReadOnlyDisk, ReadOnlyFile};
 pub use repair::{Inspection, RepairError, Verdict};
-pub use restore::{RestoreFailure, Restored, restore};
+pub use restore::{RestoreFailure, Restored, check_backup, restore};
 pub use run::{RunError, run};
 pub use server::{Server, StartError};
 

@@ -9,7 +9,7 @@ use std::{
 
 use tanda_wal::{Disk, DiskFile};
 
-use crate::disk::DirLock;
+use crate::disk::{DirLock, file_names};
 
 /// A directory on a real file system, opened for reading: whatever would change it is refused.
 #[derive(Debug)]
@@ -54,15 +54,7 @@ impl Disk for ReadOnlyDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                // A name that is no UTF-8 is not one of ours.
-                names.extend(entry.file_name().into_string());
-            }
-        }
-        Ok(names)
+        file_names(&self.path)
     }
 
     fn create(&self, _name: &str) -> io::Result<ReadOnlyFile> {

@@ -11,7 +11,9 @@ use std::{
     sync::Arc,
 };
 
-use tanda_node::{Node, NodeConfig, OpenError, Restore, StreamError, StreamHeader, StreamReader};
+use tanda_node::{
+    Node, NodeConfig, OpenError, Restore, StreamError, StreamHeader, StreamKind, StreamReader,
+};
 
 use crate::{
     clock::wall_now,
@@ -56,20 +58,34 @@ pub enum RestoreFailure {
     },
 }
 
-/// Makes the data directory `data_dir`, which must not exist or be empty, from a backup. `progress`
-/// is told the bytes of records so far.
+/// Reads a backup to its end and returns its records.
+///
+/// # Errors
+/// When it is not whole.
+pub fn check_backup(backup: impl Read) -> Result<u64, StreamError> {
+    let mut archive = open(backup)?;
+    while archive.next_record()?.is_some() {}
+    Ok(archive.records())
+}
+
+/// A snapshot has the same form and not everything inside.
+fn open<R: Read>(backup: R) -> Result<StreamReader<R>, StreamError> {
+    let archive = StreamReader::open(backup)?;
+    match archive.header().kind {
+        StreamKind::Backup => Ok(archive),
+        StreamKind::Snapshot => Err(StreamError::NotAStream),
+    }
+}
+
+/// Makes the data directory `data_dir`, which must not exist or be empty, from a backup.
 ///
 /// # Errors
 /// See [`RestoreFailure`].
-pub fn restore(
-    backup: impl Read,
-    data_dir: &Path,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Restored, RestoreFailure> {
-    let mut archive = StreamReader::open(backup).map_err(RestoreFailure::Archive)?;
+pub fn restore(backup: impl Read, data_dir: &Path) -> Result<Restored, RestoreFailure> {
+    let mut archive = open(backup).map_err(RestoreFailure::Archive)?;
     let partial = partial_path(data_dir);
     check_free(data_dir, &partial)?;
-    let outcome = fill(&mut archive, &partial, progress);
+    let outcome = fill(&mut archive, &partial);
     let bytes = match outcome {
         Ok(bytes) => bytes,
         Err(failure) => {
@@ -109,11 +125,7 @@ pub(crate) fn check_free(data_dir: &Path, partial: &Path) -> Result<(), RestoreF
 
 /// Writes all records into a new directory and opens it once, so that a backup that makes no sense
 /// is refused now. Returns the bytes of records.
-fn fill<R: Read>(
-    archive: &mut StreamReader<R>,
-    partial: &Path,
-    progress: &mut dyn FnMut(u64),
-) -> Result<u64, RestoreFailure> {
+fn fill<R: Read>(archive: &mut StreamReader<R>, partial: &Path) -> Result<u64, RestoreFailure> {
     let dir = DataDir::open(partial).map_err(RestoreFailure::DataDir)?;
     let disk = Arc::new(dir.shard().map_err(RestoreFailure::DataDir)?);
     let config = NodeConfig::new(dir.log_id());
@@ -123,7 +135,6 @@ fn fill<R: Read>(
     while let Some(record) = archive.next_record().map_err(RestoreFailure::Archive)? {
         log.push(record).map_err(RestoreFailure::Write)?;
         bytes += record.len() as u64;
-        progress(bytes);
     }
     log.finish().map_err(RestoreFailure::Write)?;
     let opened = Node::open(disk, config, wall_now());

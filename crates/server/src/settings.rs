@@ -36,6 +36,7 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
     };
     node.memory_limit_bytes = limit;
     node.snapshot_bytes = config.snapshot_bytes.0;
+    node.reclaim_bytes_per_second = config.reclaim_rate.0;
     let cache = if limit == 0 {
         config.memory_log_cache.0
     } else {

@@ -18,7 +18,7 @@ use crate::format::{
     padded,
 };
 use crate::lsn::{Geometry, Lsn, SegmentIndex, in_memory};
-use crate::slots::{Slot, sync};
+use crate::slots::{Slot, number_in, sync};
 use crate::tail::{Place, Window};
 
 /// Writes cold segments. At most one exists per log; [`crate::Log::cold_writer`] makes it.
@@ -364,14 +364,12 @@ pub(crate) fn cold_name(number: u64) -> String {
 
 /// The number in a cold segment file's name, or `None` for other files.
 pub(crate) fn cold_number(name: &str) -> Option<u64> {
-    let (number, suffix) = name.split_once('.')?;
-    (suffix == SUFFIX).then(|| number.parse().ok())?
+    number_in(name, SUFFIX)
 }
 
 /// Whether this is an unfinished cold segment file.
 pub(crate) fn is_temporary(name: &str) -> bool {
-    name.split_once('.')
-        .is_some_and(|(number, suffix)| suffix == TEMPORARY_SUFFIX && number.parse::<u64>().is_ok())
+    number_in::<u64>(name, TEMPORARY_SUFFIX).is_some()
 }
 
 const SUFFIX: &str = "cold";

@@ -4,6 +4,7 @@
 //! and one thread at a time. It knows which file is written now and which are spare; it does
 //! not know which segments are still needed.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::config::Config;
@@ -356,17 +357,22 @@ pub(crate) fn slot_name(number: u32) -> String {
 
 /// The number in a slot file's name, or `None` for other files.
 pub(crate) fn slot_number(name: &str) -> Option<u32> {
-    let (number, suffix) = name.split_once('.')?;
-    (suffix == SLOT_SUFFIX).then(|| number.parse().ok())?
+    number_in(name, SLOT_SUFFIX)
 }
 
 /// Whether this is an unfinished slot file.
 pub(crate) fn is_temporary(name: &str) -> bool {
-    name.split_once('.')
-        .is_some_and(|(number, suffix)| suffix == "tmp" && number.parse::<u32>().is_ok())
+    number_in::<u32>(name, TEMPORARY_SUFFIX).is_some()
+}
+
+/// The number in a file's name that has this suffix, or `None` for other files.
+pub(crate) fn number_in<T: FromStr>(name: &str, suffix: &str) -> Option<T> {
+    let (number, found) = name.split_once('.')?;
+    (found == suffix).then(|| number.parse().ok())?
 }
 
 const SLOT_SUFFIX: &str = "seg";
+const TEMPORARY_SUFFIX: &str = "tmp";
 
 fn sort(e: DiskError) -> NoSlot {
     if e.is_no_space() {

@@ -6,6 +6,7 @@
     reason = "helpers of tests stand outside the functions that clippy knows as tests"
 )]
 
+mod backup;
 mod broker;
 mod consume;
 mod exit_codes;

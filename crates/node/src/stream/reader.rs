@@ -38,7 +38,7 @@ pub enum StreamError {
 impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAStream => f.write_str("it is no backup or snapshot of Tanda"),
+            Self::NotAStream => f.write_str("it is no backup of Tanda"),
             Self::Version(version) => write!(
                 f,
                 "it has format version {version}; this build reads version {VERSION}"

@@ -176,6 +176,8 @@ options! {
     memory_limit: ByteSize = "memory.limit", "0B", "0B" ..= "16TiB";
     /// Log between two snapshots, and so about the most that a start reads again.
     snapshot_bytes: ByteSize = "snapshot.bytes", "256MiB", "1MiB" ..= "1TiB";
+    /// Bytes per second at which old contents are copied out of mostly dead parts of the log.
+    reclaim_rate: ByteSize = "reclaim.rate", "32MiB", "64KiB" ..= "16GiB";
     /// Free space below which new messages are refused while settling goes on.
     disk_reserve: ByteSize = "disk.reserve", "64MiB", "0B" ..= "1TiB";
 }

@@ -12,7 +12,7 @@ use axum::{
 use serde_json::{Value, json};
 use tanda_engine::{AdminReply, AdminRequest, MessageId, QueueNotFound};
 
-use super::{Door, guard::guard, json, problem::Problem};
+use super::{Door, backup::backup, guard::guard, json, problem::Problem};
 
 type Answer = Result<Json<Value>, Problem>;
 
@@ -20,6 +20,7 @@ pub(super) fn router(door: Arc<Door>) -> Router {
     Router::new()
         .route("/api/tanda/health", get(health))
         .route("/api/tanda/node", get(node))
+        .route("/api/tanda/backup", get(backup))
         .route("/api/tanda/queues", get(queues))
         .route("/api/tanda/queues/{name}", get(inspect))
         .route("/api/tanda/queues/{name}/explain", get(explain))
@@ -108,7 +109,8 @@ async fn not_found(uri: Uri) -> Problem {
         StatusCode::NOT_FOUND,
         "not_found",
         format!("there is nothing at {}", uri.path()),
-        "the paths are /api/tanda/health, /api/tanda/node and /api/tanda/queues",
+        "the paths are /api/tanda/health, /api/tanda/node, /api/tanda/backup and \
+         /api/tanda/queues",
     )
 }
 

@@ -6,6 +6,7 @@
 
 mod api;
 mod ask;
+mod backup;
 mod guard;
 mod json;
 mod listener;

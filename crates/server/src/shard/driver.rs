@@ -16,7 +16,7 @@ use tanda_node::{BackgroundJob, Node};
 use tanda_wal::{Disk, FlushJob};
 
 use super::{
-    Question, ShardInbox, ShardTaken, Snapshot,
+    BackupReply, Question, ShardInbox, ShardTaken, Snapshot,
     inbox::{Wait, Want},
     outboxes::Outboxes,
     sync::{Finished, Worker},
@@ -43,6 +43,8 @@ pub(super) struct Driver<D: Disk> {
     /// No requests are taken above this many bytes that wait for the disk.
     backlog_bytes_max: usize,
     flushing: bool,
+    /// Who waits for the backup under way.
+    backup: Option<BackupReply<D>>,
     /// The node could go on at once.
     busy: bool,
     told: Told,
@@ -83,6 +85,7 @@ impl<D: Disk> Driver<D> {
             released: Vec::new(),
             backlog_bytes_max,
             flushing: false,
+            backup: None,
             busy: true,
             told: Told::default(),
         }
@@ -108,6 +111,7 @@ impl<D: Disk> Driver<D> {
             }
             self.begin_background();
             self.answer();
+            self.hand_over_backup();
         }
     }
 
@@ -312,14 +316,39 @@ impl<D: Disk> Driver<D> {
     }
 
     fn answer(&mut self) {
-        for question in self.taken.questions.drain(..) {
-            let Question { reply } = question;
-            let snapshot = Snapshot {
-                node: self.node.stats(),
-                failed: self.node.failed().map(str::to_owned),
-            };
-            // Whoever asked may have gone meanwhile.
-            drop(reply.send(snapshot));
+        for question in std::mem::take(&mut self.taken.questions) {
+            match question {
+                Question::Snapshot(reply) => {
+                    let snapshot = Snapshot {
+                        node: self.node.stats(),
+                        failed: self.node.failed().map(str::to_owned),
+                    };
+                    // Whoever asked may have gone meanwhile.
+                    drop(reply.send(snapshot));
+                }
+                Question::Backup(reply) => self.begin_backup(reply),
+            }
+        }
+    }
+
+    fn begin_backup(&mut self, reply: BackupReply<D>) {
+        match self.node.begin_backup() {
+            Ok(()) => {
+                self.backup = Some(reply);
+                // The snapshot it needs begins with the next pass.
+                self.busy = true;
+            }
+            Err(refused) => drop(reply.send(Err(refused))),
+        }
+    }
+
+    fn hand_over_backup(&mut self) {
+        if self.backup.is_some()
+            && let Some(backup) = self.node.take_backup()
+            && let Some(reply) = self.backup.take()
+        {
+            // When nobody waits any more, dropping it ends the backup.
+            drop(reply.send(backup));
         }
     }
 }

@@ -29,7 +29,8 @@ use std::{
 };
 
 use tanda_engine::{ConnId, Request};
-use tanda_node::{Node, NodeStats};
+use tanda_node::{BackupRefused, BackupSource, Node, NodeStats};
+use tanda_wal::Disk;
 use tokio::{sync::oneshot, time::timeout};
 
 use self::{
@@ -41,17 +42,25 @@ use self::{
 pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
 use crate::{clock::Clock, disk::RealDisk};
 
-type ShardInbox<D> = Inbox<Finished<D>, Question>;
-type ShardTaken<D> = Taken<Finished<D>, Question>;
+type ShardInbox<D> = Inbox<Finished<D>, Question<D>>;
+type ShardTaken<D> = Taken<Finished<D>, Question<D>>;
 
 /// Longer than a disk call takes on a disk that works.
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Asks for a [`Snapshot`].
-#[derive(Debug)]
-struct Question {
-    reply: oneshot::Sender<Snapshot>,
+/// Longer than the snapshot of a backup takes, also of a broker that holds very much.
+const BACKUP_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What is asked of the shard beside requests.
+enum Question<D: Disk> {
+    /// What it looks like.
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// A backup.
+    Backup(BackupReply<D>),
 }
+
+/// Where a backup goes once it can be read.
+type BackupReply<D> = oneshot::Sender<Result<BackupSource<D>, BackupRefused>>;
 
 /// What the shard looks like from outside.
 #[derive(Clone, Debug)]
@@ -126,8 +135,16 @@ impl Shard {
     /// What the shard looks like now; `None` when it does not say within [`SNAPSHOT_TIMEOUT`].
     pub(crate) async fn snapshot(&self) -> Option<Snapshot> {
         let (reply, answer) = oneshot::channel();
-        self.inbox.ask(Question { reply });
+        self.inbox.ask(Question::Snapshot(reply));
         timeout(SNAPSHOT_TIMEOUT, answer).await.ok()?.ok()
+    }
+
+    /// A backup of everything that is confirmed by now, to be read on a thread that may block;
+    /// `None` when the shard does not answer within [`BACKUP_TIMEOUT`].
+    pub(crate) async fn backup(&self) -> Option<Result<BackupSource<RealDisk>, BackupRefused>> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.ask(Question::Backup(reply));
+        timeout(BACKUP_TIMEOUT, answer).await.ok()?.ok()
     }
 
     /// Asks the shard to finish what it has and end.

@@ -125,7 +125,7 @@ impl Bench {
 
     fn snapshot(&self) -> Snapshot {
         let (reply, answer) = tokio::sync::oneshot::channel();
-        self.inbox.ask(Question { reply });
+        self.inbox.ask(Question::Snapshot(reply));
         self.runtime.block_on(answer).unwrap()
     }
 

@@ -58,18 +58,24 @@ impl World {
         };
         let len = copy.content(&name).map_or(0, |content| content.len());
         let offset = self.looks.index(len);
+        let newest = newest_segment(&copy);
         copy.damage(&name, offset);
         let ids = self.sample();
-        let node = match self.host.open_copy(&copy, self.now) {
+        let mut node = match self.host.open_copy(&copy, self.now) {
             Ok(node) => node,
             Err(error) => return damage_is_told::on_refused(&error),
         };
-        let newest = names.iter().rfind(|it| it.ends_with(".seg"));
-        if newest == Some(&name) {
+        if newest == Some(name.clone()) {
             // Where the log ends, damage cannot be told from a write that was torn.
             return Ok(());
         }
-        let places = self.ask(node, &ids)?;
+        let places = self.ask(&mut node, &ids)?;
+        if node.stats().page_errors > 0 {
+            // Pages are read when they are needed: it is told, and the messages of a damaged one
+            // wait
+            // where nobody can name them.
+            return Ok(());
+        }
         damage_is_told::when_opened(&self.history, &places, (&name, offset))
     }
 
@@ -83,21 +89,21 @@ impl World {
     }
 
     fn places_on(&self, disk: &MemDisk, ids: &[u128]) -> Result<Places, Violation> {
-        let node = self
+        let mut node = self
             .host
             .open_copy(disk, self.now)
             .map_err(|error| Violation {
                 invariant: recovers::NAME,
                 what: format!("a copy of the disk does not open: {error}"),
             })?;
-        self.ask(node, ids)
+        self.ask(&mut node, ids)
     }
 
-    fn ask(&self, mut node: Node<SimDisk>, ids: &[u128]) -> Result<Places, Violation> {
+    fn ask(&self, node: &mut Node<SimDisk>, ids: &[u128]) -> Result<Places, Violation> {
         node.assert_invariants();
         let now = node.clock_floor().max(self.now).after_ms(LATER_MS);
         // At rest first: a search must not miss what moves between memory and pages meanwhile.
-        answers(&mut node, now, 0)?;
+        answers(node, now, 0)?;
         let mut asked = Vec::new();
         for id in ids {
             let tag = self.history.message(*id)?.tag;
@@ -113,7 +119,7 @@ impl World {
             }
         }
         let mut places = Places::new();
-        for (token, place) in answers(&mut node, now, asked.len())? {
+        for (token, place) in answers(node, now, asked.len())? {
             let Some(id) = asked.get(token as usize) else {
                 continue;
             };
@@ -167,4 +173,19 @@ fn copy_of(disk: &MemDisk) -> MemDisk {
         }
     }
     copy
+}
+
+/// The file of the log's newest segment: names say nothing of that, headers do
+/// (`docs/formats/log.md`, "Segment header").
+fn newest_segment(disk: &MemDisk) -> Option<String> {
+    const STATE: std::ops::Range<usize> = 10..12;
+    const INDEX: std::ops::Range<usize> = 48..56;
+    let names = disk.names().into_iter().filter(|it| it.ends_with(".seg"));
+    let segments = names.filter_map(|name| {
+        let content = disk.content(&name)?;
+        let is_segment = content.get(STATE)? == [2, 0];
+        let index = content.get(INDEX)?.try_into().ok()?;
+        is_segment.then_some((u64::from_le_bytes(index), name))
+    });
+    segments.max().map(|(_, name)| name)
 }
