@@ -90,7 +90,11 @@ impl<D: Disk> SnapshotWork<D> {
 
     fn try_run(&mut self) -> Result<(), DiskError> {
         match &self.step {
-            Step::Write => self.target.write(&self.bytes),
+            // Synced piece by piece: one large sync at the end would hold up those of the log.
+            Step::Write => {
+                self.target.write(&self.bytes)?;
+                self.target.sync_data()
+            }
             Step::Finish { pages } => {
                 if let Some(pages) = pages {
                     pages

@@ -10,7 +10,7 @@ use crate::node::end_of;
 use crate::snapshot::Published;
 
 /// Messages of one slice of a snapshot: well below a millisecond.
-const SLICE_MESSAGES: usize = 1024;
+const SLICE_MESSAGES: usize = 256;
 /// How often memory is counted.
 const MEMORY_MS: u64 = 100;
 /// Publishes are taken again below this many percent of the limit.

@@ -19,7 +19,7 @@ use crate::stream::{StreamHeader, StreamKind, StreamWriter};
 use files::{Opener, SNAPSHOT_FILES, Target};
 
 /// Bytes gathered before they are written.
-const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 256 << 10;
 /// Slices stop while so much waits to be written.
 const PENDING_BYTES_MAX: usize = 8 << 20;
 /// After a snapshot that failed.

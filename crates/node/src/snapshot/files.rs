@@ -203,12 +203,17 @@ impl<D: Disk> Target<D> {
         Ok(())
     }
 
-    /// What was written is on disk when this returns.
+    /// What was written, and the file's name, are on disk when this returns.
     pub(crate) fn sync(&mut self) -> Result<(), DiskError> {
+        self.sync_data()?;
+        self.sync_dir()
+    }
+
+    /// What was written is on disk when this returns.
+    pub(crate) fn sync_data(&mut self) -> Result<(), DiskError> {
         let file = self.file()?;
         file.sync_data()
-            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))?;
-        self.sync_dir()
+            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))
     }
 
     /// The names of files made so far are on disk when this returns.
