@@ -1,6 +1,5 @@
 //! Connecting, and the three things one can do then.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -15,9 +14,10 @@ use crate::error::ConnectError;
 use crate::message::whole_ms;
 use crate::policy::{OverloadRetry, ReconnectPolicy};
 use crate::producer::Producer;
-use crate::shell::dial::{Dial, TcpDial};
+use crate::shell::dial::{Dial, TcpDial, TlsDial};
 use crate::shell::handle::Command;
 use crate::shell::{Handle, TaskConfig, start};
+use crate::tls::Tls;
 
 /// How long opening a connection may take when nothing else is said.
 const CONNECT_TIMEOUT_MS: u64 = 5_000;
@@ -81,6 +81,7 @@ impl Client {
 #[must_use = "connect() makes the client"]
 pub struct ClientBuilder {
     address: String,
+    tls: Option<Tls>,
     config: TaskConfig,
 }
 
@@ -94,6 +95,7 @@ impl Default for ClientBuilder {
         };
         Self {
             address: format!("127.0.0.1:{DEFAULT_PORT}"),
+            tls: None,
             config,
         }
     }
@@ -109,6 +111,12 @@ impl ClientBuilder {
     /// The credential; needed where the server has authentication on.
     pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
         self.config.connection.api_key = Some(api_key.into());
+        self
+    }
+
+    /// Encrypts the connection; the server must have a door for TLS at the address.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
         self
     }
 
@@ -146,18 +154,22 @@ impl ClientBuilder {
         self
     }
 
-    /// Connects over TCP.
+    /// Connects over TCP, with [`tls`](Self::tls) over TLS.
     ///
     /// # Errors
-    /// When the server cannot be reached or refuses the connection.
-    pub fn connect(self) -> impl Future<Output = Result<Client, ConnectError>> + Send {
-        let dial = TcpDial {
+    /// When the server cannot be reached or refuses the connection, or does not prove to be the
+    /// one that was called.
+    pub async fn connect(mut self) -> Result<Client, ConnectError> {
+        let tcp = TcpDial {
             address: self.address.clone(),
         };
-        self.connect_through(dial)
+        match self.tls.take() {
+            None => self.connect_through(tcp).await,
+            Some(tls) => self.connect_through(TlsDial { tcp, tls }).await,
+        }
     }
 
-    /// Connects over streams the program opens itself; the address is not used.
+    /// Connects over streams the program opens itself; address and TLS settings are not used.
     ///
     /// # Errors
     /// When no stream can be opened, or the server refuses the connection.

@@ -14,7 +14,7 @@ use crate::shell::Handle;
 use crate::shell::job::{Job, Overload, SubscribeJob};
 use crate::shell::subscriptions::{Flow, NewSubscription, SlotId};
 use crate::subscription::{Source, Subscription};
-use crate::throttle::Throttle;
+use crate::throttle::{Throttle, check_all};
 
 /// Unread deliveries of an unlimited subscription, in bytes, when nothing else is said.
 const BUFFER_BYTES_MAX_DEFAULT: usize = 256 * 1024 * 1024;
@@ -148,7 +148,8 @@ impl Subscribe {
         self
     }
 
-    /// Declares a throttle for as long as the subscription stands.
+    /// Declares a throttle for as long as the subscription stands. It applies to all messages of
+    /// the queue, whoever receives them. To change it, subscribe again.
     pub fn throttle(mut self, throttle: Throttle) -> Self {
         self.throttles.push(throttle);
         self
@@ -168,6 +169,7 @@ impl Subscribe {
             buffer_bytes_max,
             throttles,
         } = self;
+        check_all(&throttles)?;
         let handle = consumer.handle;
         let slot = SlotId(consumer.newest_slot.fetch_add(1, Ordering::Relaxed));
         let flow = Arc::new(Flow {

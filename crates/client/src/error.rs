@@ -12,6 +12,9 @@ use std::sync::Arc;
 use tanda_wire::fila::error::META_RETRY_AFTER_MS;
 use tanda_wire::fila::{EncodeError, ErrorCode};
 
+use crate::throttle::InvalidThrottle;
+use crate::tls;
+
 /// The server's refusal of a request, or of one item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
@@ -115,6 +118,8 @@ pub enum RequestError {
     },
     /// A value does not fit the protocol; nothing was sent.
     Unencodable(EncodeError),
+    /// A throttle of the subscription that no server takes; nothing was sent.
+    InvalidThrottle(InvalidThrottle),
 }
 
 impl RequestError {
@@ -124,6 +129,7 @@ impl RequestError {
         match self {
             Self::Rejected(rejection) => Some(rejection.code),
             Self::InvalidReply { .. } => Some(ErrorCode::InvalidFrame),
+            Self::InvalidThrottle(_) => Some(ErrorCode::InvalidThrottle),
             Self::ConnectionLost { .. } | Self::Unencodable(_) => None,
         }
     }
@@ -133,7 +139,10 @@ impl RequestError {
     pub const fn metadata(&self) -> Option<&BTreeMap<String, String>> {
         match self {
             Self::Rejected(rejection) => Some(&rejection.metadata),
-            Self::ConnectionLost { .. } | Self::InvalidReply { .. } | Self::Unencodable(_) => None,
+            Self::ConnectionLost { .. }
+            | Self::InvalidReply { .. }
+            | Self::Unencodable(_)
+            | Self::InvalidThrottle(_) => None,
         }
     }
 
@@ -144,7 +153,7 @@ impl RequestError {
         match self {
             Self::Rejected(rejection) => rejection.retryable(),
             Self::ConnectionLost { .. } => true,
-            Self::InvalidReply { .. } | Self::Unencodable(_) => false,
+            Self::InvalidReply { .. } | Self::Unencodable(_) | Self::InvalidThrottle(_) => false,
         }
     }
 
@@ -156,7 +165,7 @@ impl RequestError {
                 outcome_unknown, ..
             } => *outcome_unknown,
             Self::InvalidReply { .. } => true,
-            Self::Rejected(_) | Self::Unencodable(_) => false,
+            Self::Rejected(_) | Self::Unencodable(_) | Self::InvalidThrottle(_) => false,
         }
     }
 
@@ -183,6 +192,12 @@ impl RequestError {
 
     pub(crate) fn from_code(code: ErrorCode) -> Self {
         Self::Rejected(Rejection::from_code(code))
+    }
+}
+
+impl From<InvalidThrottle> for RequestError {
+    fn from(error: InvalidThrottle) -> Self {
+        Self::InvalidThrottle(error)
     }
 }
 
@@ -218,6 +233,7 @@ impl fmt::Display for RequestError {
                 )
             }
             Self::Unencodable(error) => write!(f, "nothing was sent: {error}"),
+            Self::InvalidThrottle(error) => error.fmt(f),
         }
     }
 }
@@ -247,11 +263,25 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
+    /// Whether the server was reached and TLS failed: it did not prove to be the one that was
+    /// called, did not accept this client's certificate, or does not speak TLS.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        match self {
+            Self::Io(error) => tls::problem(error).is_some(),
+            Self::TimedOut { .. }
+            | Self::Rejected(_)
+            | Self::NotFila { .. }
+            | Self::Unencodable(_) => false,
+        }
+    }
+
     /// Whether connecting with the same settings may succeed later.
     #[must_use]
-    pub const fn retryable(&self) -> bool {
+    pub fn retryable(&self) -> bool {
         match self {
-            Self::Io(_) | Self::TimedOut { .. } => true,
+            Self::Io(error) => tls::problem(error).is_none(),
+            Self::TimedOut { .. } => true,
             Self::Rejected(rejection) => rejection.retryable(),
             Self::NotFila { .. } | Self::Unencodable(_) => false,
         }
@@ -261,7 +291,10 @@ impl ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => write!(f, "cannot connect: {error}"),
+            Self::Io(error) => match tls::problem(error) {
+                Some(problem) => write!(f, "no TLS connection: {problem}"),
+                None => write!(f, "cannot connect: {error}"),
+            },
             Self::TimedOut { timeout_ms } => write!(f, "no connection within {timeout_ms} ms"),
             Self::Rejected(rejection) => write!(f, "handshake refused: {rejection}"),
             Self::NotFila { reason } => write!(f, "the peer is not a Fila server: {reason}"),

@@ -71,6 +71,7 @@ mod settle;
 mod shell;
 mod subscription;
 mod throttle;
+mod tls;
 
 pub use client::{Client, ClientBuilder};
 pub use consumer::{Consumer, Subscribe};
@@ -85,4 +86,5 @@ pub use settle::Settled;
 pub use shell::dial::Dial;
 pub use subscription::Subscription;
 pub use tanda_wire::fila::{EncodeError, ErrorCode, Headers};
-pub use throttle::Throttle;
+pub use throttle::{AtMost, InvalidThrottle, Throttle, ThrottleProblem, WhenThrottleKeyMissing};
+pub use tls::{Tls, TlsBuilder, TlsError};

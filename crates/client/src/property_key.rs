@@ -72,6 +72,16 @@ impl PropertyKey {
 }
 
 impl KeyPart {
+    /// The value of a header.
+    pub fn header(name: impl Into<String>) -> Self {
+        Self::Header(name.into())
+    }
+
+    /// An attribute that the queue's `on_enqueue` script returned.
+    pub fn attribute(name: impl Into<String>) -> Self {
+        Self::Attribute(name.into())
+    }
+
     fn to_wire(&self) -> WirePart<'_> {
         let (kind, name) = match self {
             Self::Header(name) => (KeyPartKind::Header, name.as_str()),

@@ -4,6 +4,7 @@
 //! Refuses to know: how often frames are written, and who made a request.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 use tanda_wire::cursor::DecodeError;
@@ -28,7 +29,7 @@ const HANDSHAKE_ID: u32 = 0;
 const REQUEST_ID_MAX: u32 = 0x7FFF_FFFF;
 
 /// What a connection is opened with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ConnectionConfig {
     /// The credential, where the server asks for one.
     pub api_key: Option<String>,
@@ -36,6 +37,17 @@ pub struct ConnectionConfig {
     pub keepalive: KeepaliveConfig,
     /// How much of unfinished answers is kept. An answer over it ends the connection.
     pub reassembly: ReassemblyLimits,
+}
+
+impl fmt::Debug for ConnectionConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The credential does not belong into logs.
+        f.debug_struct("ConnectionConfig")
+            .field("has_api_key", &self.api_key.is_some())
+            .field("keepalive", &self.keepalive)
+            .field("reassembly", &self.reassembly)
+            .finish()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

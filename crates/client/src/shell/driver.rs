@@ -384,7 +384,8 @@ impl Driver {
                     }
                     RequestError::ConnectionLost { .. }
                     | RequestError::InvalidReply { .. }
-                    | RequestError::Unencodable(_) => SubscriptionError::ConnectionLost {
+                    | RequestError::Unencodable(_)
+                    | RequestError::InvalidThrottle(_) => SubscriptionError::ConnectionLost {
                         reason: Arc::from(error.to_string()),
                     },
                 };

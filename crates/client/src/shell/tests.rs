@@ -10,7 +10,7 @@ use tanda_wire::fila::frame::{
     FRAME_OVERHEAD_BYTES, FrameHeader, MAX_FRAME_DEFAULT, split_frame, write_body, write_frame,
 };
 use tanda_wire::fila::{Body, Capabilities, Opcode};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
 use crate::{Client, ClientBuilder, Dial};
@@ -20,6 +20,7 @@ mod consume;
 mod overload;
 mod produce;
 mod reconnect;
+mod tls;
 
 /// Bytes each direction of the pipe holds.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -55,10 +56,7 @@ impl Network {
     fn peer(&self) -> Peer {
         let (ours, theirs) = duplex(PIPE_BYTES);
         self.streams.send(Ok(theirs)).unwrap();
-        Peer {
-            stream: ours,
-            input: BytesMut::new(),
-        }
+        Peer::over(ours)
     }
 }
 
@@ -84,12 +82,19 @@ impl Sent {
 }
 
 /// The server's end of a connection.
-struct Peer {
-    stream: DuplexStream,
+struct Peer<S = DuplexStream> {
+    stream: S,
     input: BytesMut,
 }
 
-impl Peer {
+impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
+    fn over(stream: S) -> Self {
+        Self {
+            stream,
+            input: BytesMut::new(),
+        }
+    }
+
     async fn accept(&mut self) {
         let handshake = self.expect(Opcode::Handshake).await;
         assert_eq!(handshake.id(), 0);

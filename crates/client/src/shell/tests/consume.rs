@@ -10,7 +10,7 @@ use tanda_wire::fila::settle::{
 use tanda_wire::fila::{ErrorCode, Opcode};
 
 use super::{Peer, connect, id};
-use crate::{Client, PropertyKey, Subscription, SubscriptionError, Throttle};
+use crate::{Client, KeyPart, Subscription, SubscriptionError, Throttle, WhenThrottleKeyMissing};
 
 /// A subscription with this prefetch, and its request ID.
 async fn subscribe(client: &Client, peer: &mut Peer, prefetch: u32) -> (Subscription, u32) {
@@ -204,10 +204,11 @@ async fn nacks_and_extensions_carry_what_was_asked() {
 #[tokio::test]
 async fn throttles_are_declared_and_refusals_reach_the_caller() {
     let (client, mut peer, _network) = connect().await;
-    let throttle = Throttle::named("t")
-        .limit(5, Duration::from_secs(1))
-        .key(PropertyKey::header("domain"))
-        .unthrottled_without_key();
+    let throttle = Throttle::new("t")
+        .at_most(5)
+        .per(Duration::from_secs(1))
+        .keyed_by([KeyPart::header("domain")])
+        .when_missing(WhenThrottleKeyMissing::Unthrottled);
     let subscribing = client
         .consumer()
         .subscribe("q")
@@ -242,6 +243,25 @@ async fn throttles_are_declared_and_refusals_reach_the_caller() {
     assert_eq!(error.code(), Some(ErrorCode::ThrottleConflict));
     assert_eq!(error.metadata().unwrap()["unknown"], "kept");
     assert!(!error.retryable());
+}
+
+#[tokio::test]
+async fn a_throttle_that_no_server_takes_is_not_sent() {
+    let (client, mut peer, _network) = connect().await;
+    let subscribing = client.consumer().subscribe("q");
+    let error = subscribing
+        .clone()
+        .throttle(Throttle::new("t"))
+        .open()
+        .await;
+    let error = error.unwrap_err();
+    assert_eq!(error.code(), Some(ErrorCode::InvalidThrottle));
+    assert!(!error.outcome_unknown() && !error.retryable());
+
+    let opening = tokio::spawn(subscribing.open());
+    let sent = peer.expect(Opcode::Consume).await;
+    assert_eq!(Consume::decode(&sent.body).unwrap().throttles, []);
+    drop((opening, client));
 }
 
 #[tokio::test]
