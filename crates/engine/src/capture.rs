@@ -11,7 +11,7 @@ use core::ops::Bound::{Excluded, Unbounded};
 
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::Slot;
-use crate::queue::long_lane::PageCursor;
+use crate::queue::page_walks::PageCursor;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_long, put_short};
 use crate::{Journal, Lsn, Millis, Output, QueueId};

@@ -104,7 +104,7 @@ impl Cut<'_> {
 
 impl PageHead {
     /// What a page of `queue` must say of itself.
-    pub(crate) const fn of(page: &crate::queue::long_lane::PageRef, queue: QueueId) -> Self {
+    pub(crate) const fn of(page: &crate::queue::page_ref::PageRef, queue: QueueId) -> Self {
         Self {
             id: page.id,
             queue,

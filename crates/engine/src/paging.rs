@@ -6,7 +6,7 @@
 use crate::engine::{Cx, Engine};
 use crate::page::{PageHead, PagedMessage, begin_page, put_paged, read_page};
 use crate::queue::entries::Slot;
-use crate::queue::long_lane::PageRef;
+use crate::queue::page_ref::PageRef;
 use crate::queue::picks::{RingWalk, Taken};
 use crate::queues::QueueIndex;
 use crate::record::encode_page_loaded;

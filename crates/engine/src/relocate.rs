@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use crate::engine::{Cx, Engine};
 use crate::page::PagedMessage;
 use crate::queue::entries::{Flags, Slot};
-use crate::queue::long_lane::{PageCursor, PageRef};
+use crate::queue::page_ref::PageRef;
+use crate::queue::page_walks::PageCursor;
 use crate::queues::QueueIndex;
 use crate::{Journal, Lsn, Millis, Output, PageSlot, QueueId};
 

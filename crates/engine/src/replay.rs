@@ -15,7 +15,7 @@ use crate::moves::Move;
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::NEVER;
-use crate::queue::long_lane::PageRef;
+use crate::queue::page_ref::PageRef;
 use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role, Weighs};
 use crate::queue_record::QueueRecord;
 use crate::queues::{QueueIndex, UNNAMED};

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Queue;
 use super::entries::{Entry, Flags, NIL, Place, Slot};
-use super::long_lane::{PageCursor, PageRef};
+use super::page_ref::PageRef;
+use super::page_walks::PageCursor;
 use crate::record::{
     Image, ImageContent, Kind, PagedLane, begin_counted, encode_pages, finish_counted,
 };

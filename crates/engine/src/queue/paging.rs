@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::entries::{Entry, Flags, NIL, Place, Slot};
 use super::leases::Lease;
-use super::long_lane::PageRef;
+use super::page_ref::PageRef;
 use super::{Queue, Weighs};
 use crate::Millis;
 use crate::page::PagedMessage;

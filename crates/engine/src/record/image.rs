@@ -2,7 +2,7 @@
 //! one position of the log.
 
 use super::{Kind, Reader, begin, put_len, put_short, put_varint};
-use crate::queue::long_lane::PageRef;
+use crate::queue::page_ref::PageRef;
 use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, ReplayError, SegmentUse};
 
 /// Bits of an image's message that say which optional fields follow.

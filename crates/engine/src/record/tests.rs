@@ -1,5 +1,5 @@
 use super::*;
-use crate::queue::long_lane::PageRef;
+use crate::queue::page_ref::PageRef;
 use crate::{PageSlot, SegmentUse};
 
 fn positions_of(list: &[u64]) -> (Vec<u64>, usize) {
