@@ -11,6 +11,9 @@ pub struct EngineConfig {
     pub limits: Limits,
     /// Messages per weight unit that a fairness key may take in one turn.
     pub quantum: u32,
+    /// Whether somebody runs scripts: takes the jobs of [`crate::Engine::take_script_jobs`] and
+    /// answers each. Otherwise queues with scripts are refused.
+    pub has_script_host: bool,
     /// The log's segment of position `p` is `p >> segment_shift`.
     pub segment_shift: u32,
     /// Messages of one page.
@@ -27,6 +30,7 @@ impl Default for EngineConfig {
             defaults: Defaults::default(),
             limits: Limits::default(),
             quantum: 1,
+            has_script_host: false,
             segment_shift: 26,
             page_messages: 512,
             lane_hot: 8192,

@@ -17,6 +17,7 @@ use crate::segments::SegmentRefs;
 use crate::store::StoreScratch;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
+    ScriptJob,
 };
 
 /// Why a record of the log cannot be applied: it is damaged, or of a newer version.
@@ -41,6 +42,8 @@ pub struct Engine {
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
     pub(crate) runnable: VecDeque<QueueIndex>,
     pub(crate) jobs: VecDeque<Job>,
+    /// Jobs for the host that were not taken yet.
+    pub(crate) script_jobs: Vec<ScriptJob>,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
     /// Messages stored since the start.
@@ -99,6 +102,7 @@ impl Engine {
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
+            script_jobs: Vec::new(),
             graveyard: Vec::new(),
             stored: 0,
             generation: Generation::default(),
@@ -145,6 +149,7 @@ impl Engine {
             Request::Grant { sub, credit } => self.on_grant(sub, credit),
             Request::Unsubscribe { sub } => self.on_unsubscribe(cx, sub),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
+            Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
         self.make_pages(cx, WRITES_MAX);
     }

@@ -46,6 +46,7 @@ mod replay_state;
 mod request;
 mod salvage;
 mod schedule;
+mod script;
 mod segments;
 mod settle;
 mod start;
@@ -79,6 +80,10 @@ pub use relocate::{Moved, Survivor, SurvivorCursor};
 pub use replay::ReadPage;
 pub use request::{ConnLimits, Request};
 pub use salvage::{Inlined, inline_contents, record_kind};
+pub use script::{
+    CallContent, Classification, Decision, EnqueueCall, FailureCall, FailureReason, QueueScripts,
+    ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
+};
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};

@@ -1,6 +1,9 @@
 //! What connections ask of the engine.
 
-use crate::{AdminRequest, ConnId, PublishBatch, ReplyTo, SettleBatch, SubId, SubscribeSpec};
+use crate::{
+    AdminRequest, ConnId, PublishBatch, ReplyTo, ScriptJob, ScriptOutcome, SettleBatch, SubId,
+    SubscribeSpec,
+};
 
 /// Bounds of one connection, set by its session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +77,14 @@ pub enum Request {
         /// The request.
         request: AdminRequest,
     },
+    /// A job of [`crate::Engine::take_script_jobs`] is done. Must not be refused for want of room:
+    /// answers wait for it. No answer.
+    ScriptDone {
+        /// The job, as it was given out.
+        job: Box<ScriptJob>,
+        /// Its results.
+        outcome: ScriptOutcome,
+    },
 }
 
 impl Request {
@@ -95,7 +106,8 @@ impl Request {
             | Self::Drained { .. }
             | Self::Subscribe { .. }
             | Self::Grant { .. }
-            | Self::Unsubscribe { .. } => BASE,
+            | Self::Unsubscribe { .. }
+            | Self::ScriptDone { .. } => BASE,
             Self::Admin { request, .. } => BASE + request.weight_bytes(),
         }
     }

@@ -32,6 +32,7 @@ mod refuse;
 mod restore;
 mod returns;
 mod salvage;
+mod scripts;
 mod snapshot;
 mod stats;
 mod stream;

@@ -13,7 +13,8 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
-        | Request::Unsubscribe { .. } => return None,
+        | Request::Unsubscribe { .. }
+        | Request::ScriptDone { .. } => return None,
     };
     Some((conn, Event::StorageFailed { token }))
 }

@@ -34,7 +34,8 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
-        | Request::Unsubscribe { .. } => return None,
+        | Request::Unsubscribe { .. }
+        | Request::ScriptDone { .. } => return None,
     })
 }
 

@@ -348,7 +348,8 @@ fn token(request: &Request) -> Option<u32> {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
-        | Request::Unsubscribe { .. } => None,
+        | Request::Unsubscribe { .. }
+        | Request::ScriptDone { .. } => None,
     }
 }
 

@@ -270,7 +270,8 @@ impl Connection {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
-            | Request::Admin { .. } => {}
+            | Request::Admin { .. }
+            | Request::ScriptDone { .. } => {}
         }
     }
 

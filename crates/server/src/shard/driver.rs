@@ -192,7 +192,8 @@ impl<D: Disk> Driver<D> {
                 | Request::Subscribe { .. }
                 | Request::Grant { .. }
                 | Request::Unsubscribe { .. }
-                | Request::Admin { .. } => None,
+                | Request::Admin { .. }
+                | Request::ScriptDone { .. } => None,
             };
             self.node.handle(now, request);
             if let Some(conn) = gone {

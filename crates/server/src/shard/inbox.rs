@@ -321,7 +321,7 @@ const fn is_large(bytes: usize, limits: &InboxLimits) -> bool {
 /// Who is refused when the inbox is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Never: at most two for each connection.
+    /// Never: at most two for each connection, and a few for each queue.
     Always,
     /// Hardly: a connection merges those that were refused and offers them again.
     Bookkeeping,
@@ -331,7 +331,9 @@ enum Standing {
 
 const fn standing(request: &Request) -> Standing {
     match request {
-        Request::Connect { .. } | Request::Disconnect { .. } => Standing::Always,
+        Request::Connect { .. } | Request::Disconnect { .. } | Request::ScriptDone { .. } => {
+            Standing::Always
+        }
         Request::Drained { .. } | Request::Grant { .. } | Request::Unsubscribe { .. } => {
             Standing::Bookkeeping
         }

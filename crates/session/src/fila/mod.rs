@@ -178,7 +178,8 @@ impl FilaSession {
             | Request::Disconnect { .. }
             | Request::Drained { .. }
             | Request::Grant { .. }
-            | Request::Unsubscribe { .. } => {
+            | Request::Unsubscribe { .. }
+            | Request::ScriptDone { .. } => {
                 return self.link.requests.keep(self.link.now, request);
             }
         };

@@ -138,7 +138,8 @@ mod tests {
                 | Request::Settle { .. }
                 | Request::Subscribe { .. }
                 | Request::Unsubscribe { .. }
-                | Request::Admin { .. } => panic!("not pushed here: {request:?}"),
+                | Request::Admin { .. }
+                | Request::ScriptDone { .. } => panic!("not pushed here: {request:?}"),
             });
         }
         names

@@ -47,7 +47,8 @@ impl Toll {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
-            | Request::Admin { .. } => return None,
+            | Request::Admin { .. }
+            | Request::ScriptDone { .. } => return None,
         };
         self.requests += 1;
         let is_struck = self.requests.is_multiple_of(FORGOTTEN_OF);

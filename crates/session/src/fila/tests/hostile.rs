@@ -137,7 +137,8 @@ fn plain_answer(request: &Request) -> Option<Event> {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
-        | Request::Unsubscribe { .. } => return None,
+        | Request::Unsubscribe { .. }
+        | Request::ScriptDone { .. } => return None,
     })
 }
 

@@ -248,9 +248,10 @@ fn token(request: &Request) -> u32 {
         Request::Subscribe { sub, .. }
         | Request::Grant { sub, .. }
         | Request::Unsubscribe { sub } => sub.token,
-        Request::Connect { .. } | Request::Disconnect { .. } | Request::Drained { .. } => {
-            panic!("no token in {request:?}")
-        }
+        Request::Connect { .. }
+        | Request::Disconnect { .. }
+        | Request::Drained { .. }
+        | Request::ScriptDone { .. } => panic!("no token in {request:?}"),
     }
 }
 
