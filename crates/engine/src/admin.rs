@@ -34,7 +34,7 @@ pub enum AdminRequest {
         /// The queue's name.
         name: String,
     },
-    /// All queues, by name.
+    /// All queues.
     ListQueues,
     /// Move dead letters back to the queue they came from.
     Redrive {
@@ -115,7 +115,8 @@ pub enum AdminReply {
     Stats(Result<QueueStats, QueueNotFound>),
     /// Policies and counters.
     Inspected(Result<QueueDetails, QueueNotFound>),
-    /// All queues, by name.
+    /// All queues, by name. More than a thousand are listed in slices, each by name: those that come
+    /// or go meanwhile may be missing.
     Queues(Vec<QueueSummary>),
     /// How many moved.
     Redriven(Result<Redriven, RedriveError>),
@@ -222,7 +223,8 @@ pub enum DeleteQueueError {
 pub struct QueueStats {
     /// The counters.
     pub counts: QueueCounts,
-    /// One entry per fairness key with pending messages, by key.
+    /// One entry per fairness key with pending messages, by key. More than a few thousand are
+    /// counted in slices, each by key: one that leaves and comes back meanwhile may be listed twice.
     pub keys: Vec<KeyStats>,
     /// The deficit round robin's quantum.
     pub quantum: u32,

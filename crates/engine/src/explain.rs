@@ -30,7 +30,7 @@ impl Engine {
             let work = Work::Find(Search::new(id));
             self.jobs.push_back(Job {
                 reply,
-                queue: queue.identity.id,
+                queue: Some(queue.identity.id),
                 work,
             });
             return;

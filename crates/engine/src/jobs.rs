@@ -1,4 +1,5 @@
-//! Long work in slices: redrive, purge, looking for one message, taking deleted queues apart.
+//! Long work in slices: redrive, purge, looking for one message, counting keys, listing queues,
+//! taking deleted queues apart.
 
 use crate::engine::{Cx, Engine};
 use crate::find::Search;
@@ -9,14 +10,15 @@ use crate::queue::groups::PurgeCursor;
 use crate::queue::picks::RingWalk;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
-use crate::{AdminReply, Event, Millis, QueueId, Redriven, ReplyTo};
+use crate::stats::{KeyWalk, QueueWalk};
+use crate::{AdminReply, Millis, QueueId, QueueNotFound, Redriven, ReplyTo};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) reply: ReplyTo,
-    /// The queue it works on; the job ends when that is deleted.
-    pub(crate) queue: QueueId,
+    /// The queue it works on, if it is one; the job ends when that is deleted.
+    pub(crate) queue: Option<QueueId>,
     pub(crate) work: Work,
 }
 
@@ -36,6 +38,8 @@ pub(crate) enum Work {
         delayed_after: Option<(Millis, Slot)>,
     },
     Find(Search),
+    Stats(KeyWalk),
+    List(QueueWalk),
 }
 
 /// Messages handled in one slice.
@@ -52,31 +56,35 @@ impl Engine {
         let Some(mut job) = self.jobs.pop_front() else {
             return;
         };
-        let Some(index) = self.queues.index_of(job.queue) else {
-            let reply = job.abandoned();
-            self.answer(cx, job.reply, reply);
-            return;
+        match self.job_slice(cx, &mut job) {
+            Some(reply) => self.answer(cx, job.reply, reply),
+            None => self.jobs.push_back(job),
+        }
+    }
+
+    /// One slice of a job; its answer when it is done.
+    fn job_slice(&mut self, cx: &mut Cx<'_>, job: &mut Job) -> Option<AdminReply> {
+        if let Work::List(walk) = &mut job.work {
+            return self.list_slice(walk);
+        }
+        let Some(index) = job.queue.and_then(|id| self.queues.index_of(id)) else {
+            return Some(job.abandoned());
         };
-        let done = match &mut job.work {
+        match &mut job.work {
             Work::Redrive { limit, left, done } => {
                 self.redrive_slice(cx, index, *limit, left, done)
             }
             Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
             Work::Find(search) => self.find_slice(cx, index, search),
-        };
-        match done {
-            Some(reply) => {
-                let after = self.queues.at(index).last_lsn;
-                let token = job.reply.token;
-                cx.emit(
-                    job.reply.conn,
-                    after,
-                    Event::Admin {
-                        token,
-                        reply: Box::new(reply),
-                    },
-                );
-            }
+            Work::Stats(walk) => self.stats_slice(index, walk),
+            Work::List(walk) => self.list_slice(walk),
+        }
+    }
+
+    /// Answers at once what one slice does, and goes on with the rest in later passes.
+    pub(crate) fn start_job(&mut self, cx: &mut Cx<'_>, mut job: Job) {
+        match self.job_slice(cx, &mut job) {
+            Some(reply) => self.answer(cx, job.reply, reply),
             None => self.jobs.push_back(job),
         }
     }
@@ -216,7 +224,9 @@ impl Job {
         match &self.work {
             Work::Redrive { done, .. } => AdminReply::Redriven(Ok(*done)),
             Work::Purge { done, .. } => AdminReply::Purged(Ok(*done)),
-            Work::Find(_) => AdminReply::Explained(Err(crate::QueueNotFound)),
+            Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
+            Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),
+            Work::List(_) => AdminReply::Queues(Vec::new()),
         }
     }
 }

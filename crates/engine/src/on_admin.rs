@@ -32,9 +32,9 @@ impl Engine {
             AdminRequest::Explain { name, message } => {
                 return self.explain(cx, to, &name, message);
             }
-            AdminRequest::QueueStats { name } => AdminReply::Stats(self.stats(&name)),
+            AdminRequest::QueueStats { name } => return self.stats(cx, to, &name),
             AdminRequest::InspectQueue { name } => AdminReply::Inspected(self.inspect(&name)),
-            AdminRequest::ListQueues => AdminReply::Queues(self.list()),
+            AdminRequest::ListQueues => return self.list(cx, to),
             AdminRequest::SetConfig { key, value } => {
                 AdminReply::ConfigSet(self.set_config(cx, key, value))
             }
@@ -236,7 +236,7 @@ impl Engine {
         };
         self.jobs.push_back(Job {
             reply,
-            queue: queue.identity.id,
+            queue: Some(queue.identity.id),
             work,
         });
     }
@@ -258,7 +258,7 @@ impl Engine {
                 };
                 self.jobs.push_back(Job {
                     reply,
-                    queue: queue.identity.id,
+                    queue: Some(queue.identity.id),
                     work,
                 });
                 return;

@@ -63,6 +63,11 @@ impl Queues {
     }
 
     /// The queue at an index, if it is there.
+    pub(crate) fn get(&self, index: QueueIndex) -> Option<&Queue> {
+        self.slots.get(index as usize)?.as_deref()
+    }
+
+    /// The queue at an index, if it is there.
     pub(crate) fn get_mut(&mut self, index: QueueIndex) -> Option<&mut Queue> {
         self.slots.get_mut(index as usize)?.as_deref_mut()
     }

@@ -1,30 +1,77 @@
-//! Counters for operators.
+//! Counters for operators. What is long is gathered in slices.
 
-use crate::engine::Engine;
+use crate::engine::{Cx, Engine};
+use crate::jobs::{Job, Work};
 use crate::queues::QueueIndex;
-use crate::{KeyStats, QueueDetails, QueueNotFound, QueueStats, QueueSummary};
+use crate::{AdminReply, KeyStats, QueueDetails, QueueNotFound, QueueStats, QueueSummary, ReplyTo};
+
+/// Lanes looked at in one slice: well below a millisecond.
+const SLICE_LANES: u32 = 4096;
+/// Queues looked at in one slice.
+const SLICE_QUEUES: QueueIndex = 1024;
+
+/// How far the statistics of a queue have come.
+#[derive(Debug, Default)]
+pub(crate) struct KeyWalk {
+    next: u32,
+    keys: Vec<KeyStats>,
+}
+
+/// How far a list of the queues has come.
+#[derive(Debug, Default)]
+pub(crate) struct QueueWalk {
+    next: QueueIndex,
+    queues: Vec<QueueSummary>,
+}
 
 impl Engine {
-    pub(crate) fn stats(&self, name: &str) -> Result<QueueStats, QueueNotFound> {
-        let queue = self.queues.at(self.queues.find(name).ok_or(QueueNotFound)?);
-        let lanes = queue.lanes.iter().filter(|lane| lane.pending > 0);
-        let mut lanes: Vec<_> = lanes.collect();
+    pub(crate) fn stats(&mut self, cx: &mut Cx<'_>, to: ReplyTo, name: &str) {
+        let Some(index) = self.queues.find(name) else {
+            return self.answer(cx, to, AdminReply::Stats(Err(QueueNotFound)));
+        };
+        let queue = Some(self.queues.at(index).identity.id);
+        let work = Work::Stats(KeyWalk::default());
+        self.start_job(
+            cx,
+            Job {
+                reply: to,
+                queue,
+                work,
+            },
+        );
+    }
+
+    pub(crate) fn list(&mut self, cx: &mut Cx<'_>, to: ReplyTo) {
+        let job = Job {
+            reply: to,
+            queue: None,
+            work: Work::List(QueueWalk::default()),
+        };
+        self.start_job(cx, job);
+    }
+
+    /// Counts some lanes; the answer when it has come to the last one.
+    pub(crate) fn stats_slice(&self, index: QueueIndex, walk: &mut KeyWalk) -> Option<AdminReply> {
+        let queue = self.queues.at(index);
+        let (lanes, next) = queue.lanes.some(walk.next, SLICE_LANES);
+        let mut lanes: Vec<_> = lanes.filter(|lane| lane.pending > 0).collect();
         // Highest priority first within a key.
         lanes.sort_by(|a, b| a.key.cmp(&b.key).then(b.priority.cmp(&a.priority)));
-        let keys = lanes
-            .into_iter()
-            .map(|lane| KeyStats {
-                key: lane.key.to_string(),
-                pending: u64::from(lane.pending),
-                deficit: lane.deficit,
-                weight: lane.weight,
-            })
-            .collect();
-        Ok(QueueStats {
+        walk.keys.extend(lanes.into_iter().map(|lane| KeyStats {
+            key: lane.key.to_string(),
+            pending: u64::from(lane.pending),
+            deficit: lane.deficit,
+            weight: lane.weight,
+        }));
+        if let Some(next) = next {
+            walk.next = next;
+            return None;
+        }
+        Some(AdminReply::Stats(Ok(QueueStats {
             counts: queue.counts(),
-            keys,
+            keys: core::mem::take(&mut walk.keys),
             quantum: self.config.quantum,
-        })
+        })))
     }
 
     pub(crate) fn inspect(&self, name: &str) -> Result<QueueDetails, QueueNotFound> {
@@ -41,16 +88,26 @@ impl Engine {
         })
     }
 
-    pub(crate) fn list(&self) -> Vec<QueueSummary> {
-        let mut queues: Vec<_> = self
-            .queues
-            .iter()
-            .map(|(_, queue)| QueueSummary {
+    /// Lists some queues; the answer when it has come to the last one.
+    pub(crate) fn list_slice(&self, walk: &mut QueueWalk) -> Option<AdminReply> {
+        let known = walk.queues.len();
+        let end = walk
+            .next
+            .saturating_add(SLICE_QUEUES)
+            .min(self.queues.end());
+        for index in walk.next..end {
+            let Some(queue) = self.queues.get(index) else {
+                continue;
+            };
+            walk.queues.push(QueueSummary {
                 name: queue.identity.name.to_string(),
                 counts: queue.counts(),
-            })
-            .collect();
-        queues.sort_by(|a, b| a.name.cmp(&b.name));
-        queues
+            });
+        }
+        if let Some(found) = walk.queues.get_mut(known..) {
+            found.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        walk.next = end;
+        (end == self.queues.end()).then(|| AdminReply::Queues(core::mem::take(&mut walk.queues)))
     }
 }

@@ -182,6 +182,18 @@ impl Lanes {
         self.lanes.iter().filter(|lane| lane.held > 0)
     }
 
+    /// At most `budget` lanes from index `next` on, and the index to go on at, if there are more.
+    pub(crate) fn some(
+        &self,
+        next: u32,
+        budget: u32,
+    ) -> (impl Iterator<Item = &Lane>, Option<u32>) {
+        let rest = self.lanes.get(next as usize..).unwrap_or_default();
+        let some = rest.get(..budget as usize).unwrap_or(rest);
+        let more = (some.len() < rest.len()).then(|| next.saturating_add(budget));
+        (some.iter().filter(|lane| lane.held > 0), more)
+    }
+
     /// In replay: what a lane's key weighs.
     pub(crate) fn set_weight(&mut self, lane: u32, weight: u32) {
         self.at_mut(lane).weight = weight.max(1);

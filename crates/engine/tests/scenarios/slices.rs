@@ -5,7 +5,7 @@ use tanda_engine::{
     Request,
 };
 
-use crate::broker::{Broker, CLIENT, NACK, job, queue};
+use crate::broker::{Broker, CLIENT, NACK, job, jobs, queue};
 use crate::harness::Msg;
 
 const MANY: usize = 5_000;
@@ -22,6 +22,19 @@ fn many(prefix: &str, count: usize) -> Vec<Msg> {
 }
 
 impl Broker {
+    /// Messages delivered and rare answers given that nobody looked at.
+    fn seen(&self) -> (usize, usize) {
+        let mut seen = (0, 0);
+        for output in &self.out {
+            match &output.event {
+                Event::Delivery { batch, .. } => seen.0 += batch.items.len(),
+                Event::Admin { .. } => seen.1 += 1,
+                _ => {}
+            }
+        }
+        seen
+    }
+
     /// Asks without a pass; the token of the answer.
     fn ask(&mut self, request: AdminRequest) -> u32 {
         let token = self.h.token();
@@ -265,4 +278,49 @@ fn a_purge_finds_old_messages_below_new_ones_of_higher_priority() {
     let order = b.order();
     assert_eq!(order.len(), 3_000);
     assert!(order.iter().all(|name| name.starts_with("new")));
+}
+
+#[test]
+fn many_keys_are_counted_beside_other_work() {
+    let mut b = Broker::with(queue("jobs"));
+    let keyed = |n: usize| job(&format!("m{n}")).key(&format!("k{n:05}"));
+    b.send(&(0..20_000).map(keyed).collect::<Vec<_>>());
+    let name = "jobs".to_owned();
+    let sub = b.worker("w", "jobs", Some(0));
+    let token = b.ask(AdminRequest::QueueStats { name });
+    b.handle(Request::Grant { sub, credit: 5 });
+    b.pass();
+    assert_eq!(b.seen(), (5, 0), "deliveries wait for the statistics");
+    b.run();
+    let AdminReply::Stats(Ok(stats)) = b.answer(token) else {
+        panic!("no statistics");
+    };
+    let mut keys: Vec<_> = stats.keys.iter().map(|it| &it.key).collect();
+    keys.sort();
+    keys.dedup();
+    // The first were counted before they were delivered.
+    assert_eq!((keys.len(), stats.keys.len()), (20_000, 20_000));
+    assert_eq!((stats.counts.depth, stats.counts.in_flight), (19_995, 5));
+}
+
+#[test]
+fn many_queues_are_listed_beside_other_work() {
+    let mut b = Broker::with(queue("jobs"));
+    for n in 0..3_000 {
+        b.h.create(queue(&format!("q{n:04}")));
+    }
+    b.send(&jobs(["a"]));
+    let sub = b.worker("w", "jobs", Some(0));
+    let token = b.ask(AdminRequest::ListQueues);
+    b.handle(Request::Grant { sub, credit: 5 });
+    b.pass();
+    assert_eq!(b.seen(), (1, 0), "deliveries wait for the list");
+    b.run();
+    let AdminReply::Queues(queues) = b.answer(token) else {
+        panic!("no list");
+    };
+    let mut names: Vec<_> = queues.iter().map(|it| &it.name).collect();
+    names.sort();
+    names.dedup();
+    assert_eq!((names.len(), queues.len()), (6_002, 6_002));
 }
