@@ -115,8 +115,8 @@ pub enum AdminReply {
     Stats(Result<QueueStats, QueueNotFound>),
     /// Policies and counters.
     Inspected(Result<QueueDetails, QueueNotFound>),
-    /// All queues, by name. More than a thousand are listed in slices, each by name: those that come
-    /// or go meanwhile may be missing.
+    /// All queues, by name. More than a thousand are listed in slices, each by name: those that
+    /// come or go meanwhile may be missing.
     Queues(Vec<QueueSummary>),
     /// How many moved.
     Redriven(Result<Redriven, RedriveError>),
@@ -224,7 +224,8 @@ pub struct QueueStats {
     /// The counters.
     pub counts: QueueCounts,
     /// One entry per fairness key with pending messages, by key. More than a few thousand are
-    /// counted in slices, each by key: one that leaves and comes back meanwhile may be listed twice.
+    /// counted in slices, each by key: one that leaves and comes back meanwhile may be listed
+    /// twice.
     pub keys: Vec<KeyStats>,
     /// The deficit round robin's quantum.
     pub quantum: u32,
