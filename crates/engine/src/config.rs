@@ -77,6 +77,10 @@ pub struct Limits {
     pub message_bytes_max: u32,
     /// Parts of one ordering or deduplication key.
     pub key_parts_max: usize,
+    /// Throttles of one subscription.
+    pub throttles_max: usize,
+    /// Limits of one throttle in one declaration; four times as many of all declarations.
+    pub throttle_limits_max: usize,
     /// Runtime configuration: entries.
     pub config_entries_max: usize,
     /// Runtime configuration: bytes of a key.
@@ -89,6 +93,8 @@ impl Default for Limits {
             queues_max: 100_000,
             message_bytes_max: 128 << 20,
             key_parts_max: 16,
+            throttles_max: 16,
+            throttle_limits_max: 8,
             config_entries_max: 100_000,
             config_key_bytes_max: 1024,
         }

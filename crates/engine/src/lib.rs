@@ -53,6 +53,7 @@ mod start;
 mod stats;
 mod store;
 mod subscribe;
+mod throttle;
 mod timers;
 mod validate;
 
@@ -87,3 +88,4 @@ pub use script::{
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};
+pub use throttle::{MissingThrottleKey, ThrottleLimit, ThrottleSpec};

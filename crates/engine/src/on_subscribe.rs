@@ -5,6 +5,7 @@ use crate::engine::{Cx, Engine};
 use crate::queue::entries::Flags;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
+use crate::throttle::check_declarations;
 use crate::{
     ConnId, DeliveryBatch, DeliveryDurability, Event, LeaseMode, SubId, SubscribeError,
     SubscribeSpec, SubscriptionEnd,
@@ -49,6 +50,14 @@ impl Engine {
             .queues
             .find(&spec.queue)
             .ok_or(SubscribeError::QueueNotFound)?;
+        check_declarations(&spec.throttles, &self.config.limits)?;
+        if let Some(throttle) = spec.throttles.first() {
+            // Taking the subscription without them would deliver faster than the workers bear.
+            return Err(SubscribeError::InvalidThrottle {
+                name: throttle.name.clone(),
+                problem: "throttles are not in service yet".to_owned(),
+            });
+        }
         if self.consumers.find(sub).is_some() {
             return Err(SubscribeError::TokenInUse);
         }

@@ -1,5 +1,7 @@
 //! What a consumer asks for.
 
+use crate::ThrottleSpec;
+
 /// A subscription's terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SubscribeSpec {
@@ -9,6 +11,8 @@ pub struct SubscribeSpec {
     pub credit: Option<u32>,
     /// How its leases end.
     pub lease: LeaseMode,
+    /// Throttles that apply to all messages of the queue while it lives.
+    pub throttles: Vec<ThrottleSpec>,
 }
 
 /// How a lease ends when nobody settles it.
@@ -31,5 +35,17 @@ pub enum SubscribeError {
     TooMany {
         /// `limits.subscriptions_max`.
         max: u32,
+    },
+    /// A throttle is declared that cannot be.
+    InvalidThrottle {
+        /// Its name.
+        name: String,
+        /// What is wrong and what is allowed.
+        problem: String,
+    },
+    /// Other subscribers declare this throttle with another key.
+    ThrottleConflict {
+        /// Its name.
+        name: String,
     },
 }

@@ -242,6 +242,7 @@ impl World {
             queue: QUEUE.to_owned(),
             credit: Some(credit),
             lease: LeaseMode::Timed,
+            throttles: Vec::new(),
         };
         let sub = SubId { conn: CONN, token };
         self.handle(Request::Subscribe { sub, spec });

@@ -367,6 +367,7 @@ impl Harness {
             queue: queue.to_owned(),
             credit,
             lease,
+            throttles: Vec::new(),
         };
         let out = self.handle(Request::Subscribe { sub, spec });
         assert!(matches!(out[0].event, Event::Subscribed { .. }), "{out:?}");

@@ -245,6 +245,7 @@ impl World {
             queue: queue.clone(),
             credit,
             lease,
+            throttles: Vec::new(),
         };
         let events = self.handle(Request::Subscribe { sub, spec });
         if self.model.queue(&queue).is_none() {

@@ -95,6 +95,7 @@ fn a_subscription_says_why_it_is_refused() {
             queue: queue.to_owned(),
             credit: None,
             lease: LeaseMode::Timed,
+            throttles: Vec::new(),
         };
         let sub = SubId { conn, token };
         b.handle(Request::Subscribe { sub, spec });

@@ -118,6 +118,7 @@ impl Driver {
             } else {
                 LeaseMode::Connection
             },
+            throttles: Vec::new(),
         };
         let sub = SubId { conn, token };
         self.request(Request::Subscribe { sub, spec });

@@ -112,7 +112,14 @@ fn settled(script: &mut Script<'_>, count: usize) -> Vec<Result<Millis, SettleEr
 }
 
 fn subscribed(script: &mut Script<'_>, token: u32) -> Event {
-    let error = match script.pick(6) {
+    let error = match script.pick(8) {
+        3 => SubscribeError::InvalidThrottle {
+            name: "api".to_owned(),
+            problem: "its number is 1".to_owned(),
+        },
+        4 => SubscribeError::ThrottleConflict {
+            name: "api".to_owned(),
+        },
         0 => SubscribeError::QueueNotFound,
         1 => SubscribeError::TokenInUse,
         2 => SubscribeError::TooMany { max: script.u32() },

@@ -242,6 +242,7 @@ impl World {
             queue: queue.to_owned(),
             credit,
             lease: LeaseMode::Timed,
+            throttles: Vec::new(),
         };
         self.handle(Request::Subscribe { sub, spec });
     }

@@ -44,6 +44,17 @@ pub(super) fn subscribe(error: &SubscribeError) -> (ErrorCode, String) {
             ErrorCode::InvalidConfigValue,
             format!("this connection has its {max} subscriptions: cancel one or open another"),
         ),
+        SubscribeError::InvalidThrottle { name, problem } => (
+            ErrorCode::InvalidThrottle,
+            format!("throttle {name:?}: {problem}"),
+        ),
+        SubscribeError::ThrottleConflict { name } => (
+            ErrorCode::ThrottleConflict,
+            format!(
+                "throttle {name:?} is declared by other subscribers with another key: use theirs, \
+                 or another name"
+            ),
+        ),
     }
 }
 

@@ -37,6 +37,7 @@ mod queue_settings;
 mod replies;
 mod requests;
 mod slots;
+mod throttles;
 
 #[cfg(test)]
 mod tests;

@@ -6,26 +6,27 @@ use tanda_wire::fila::consume::{CancelConsume, Consume, Credit};
 
 use super::link::{Call, Link};
 use super::slots::Kind;
+use super::throttles;
 
 /// `has_credit`: both sides speak `CREDIT_FLOW_CONTROL`; otherwise credit means nothing.
 pub(super) fn on_consume(link: &mut Link, call: &Call, has_credit: bool) {
     let Some(consume) = link.decode::<Consume<'_>>(call) else {
         return;
     };
-    if let Some(throttle) = consume.throttles.first() {
-        // Taking the subscription without them would deliver faster than the workers bear.
-        let problem = format!(
-            "throttles are not in service yet, and {:?} was declared: consume without throttles",
-            throttle.name
-        );
-        link.outbound
-            .error(call.request_id, ErrorCode::InvalidThrottle, &problem, &[]);
-        return;
-    }
+    let throttles = match throttles::specs(&consume.throttles) {
+        Ok(throttles) => throttles,
+        Err(throttles::InvalidThrottle { name, problem }) => {
+            let problem = format!("throttle {name:?}: {problem}");
+            link.outbound
+                .error(call.request_id, ErrorCode::InvalidThrottle, &problem, &[]);
+            return;
+        }
+    };
     let spec = SubscribeSpec {
         queue: consume.queue.to_owned(),
         credit: Some(consume.credit).filter(|credit| has_credit && *credit > 0),
         lease: LeaseMode::Timed,
+        throttles,
     };
     let Some(token) = link.slot(call.request_id, Kind::Subscribing) else {
         return;

@@ -82,7 +82,7 @@ fn ordering(frame: &CreateQueue<'_>) -> Checked<Ordering> {
     }
 }
 
-fn key(key: &PropertyKey<'_>, for_dedup: bool) -> Checked<Vec<KeyPart>> {
+pub(super) fn key(key: &PropertyKey<'_>, for_dedup: bool) -> Checked<Vec<KeyPart>> {
     key.parts
         .iter()
         .map(|part| key_part(part, for_dedup))

@@ -150,7 +150,8 @@ fn credit_counts_only_when_both_sides_speak_of_it() {
             SubscribeSpec {
                 queue,
                 credit,
-                lease: LeaseMode::Timed
+                lease: LeaseMode::Timed,
+                throttles: Vec::new(),
             }
         );
     }

@@ -1,11 +1,15 @@
 //! `Consume`, deliveries, and how subscriptions end.
 
-use tanda_engine::{Event, Request, Settlement, SubscribeError, SubscriptionEnd};
+use tanda_engine::{
+    Event, KeyKind, MissingThrottleKey, Request, Settlement, SubscribeError, SubscriptionEnd,
+    ThrottleSpec,
+};
 use tanda_wire::fila::consume::{
     CancelConsume, Consume, ConsumeOk, Credit, ThrottleDeclaration, ThrottleLimit,
 };
 use tanda_wire::fila::delivery::{DeliveryBatch, DeliveryMeta};
 use tanda_wire::fila::frame::FrameHeader;
+use tanda_wire::fila::property_key::{KeyPart, PropertyKey};
 use tanda_wire::fila::{Capabilities, ErrorCode, Opcode};
 
 use super::{Peer, config, deliveries, id, token};
@@ -67,26 +71,81 @@ fn each_refusal_has_its_code() {
 }
 
 #[test]
-fn throttles_are_decoded_and_refused() {
+fn throttles_are_declared_with_a_consume() {
     let mut peer = Peer::open();
     let limits = vec![ThrottleLimit {
         max_deliveries: 5,
         window_ms: 1000,
     }];
+    let part = |kind: u8, name| KeyPart { kind, name };
     let throttle = ThrottleDeclaration {
         name: "api",
         limits,
-        ..ThrottleDeclaration::default()
-    };
-    peer.call(
-        CONSUME,
-        &Consume {
-            throttles: vec![throttle.clone()],
-            ..consume()
+        key: PropertyKey {
+            parts: vec![part(0, "tenant"), part(1, ""), part(2, "tier")],
         },
-    );
-    let text = peer.refusal(CONSUME, ErrorCode::InvalidThrottle);
-    assert!(text.contains("api"), "{text}");
+        when_key_missing: 1,
+    };
+    let with = |throttle: &ThrottleDeclaration<'static>| Consume {
+        throttles: vec![throttle.clone()],
+        ..consume()
+    };
+    peer.call(CONSUME, &with(&throttle));
+    let Request::Subscribe { spec, .. } = peer.request() else {
+        panic!("not a subscription");
+    };
+    let part = |kind, name: &str| tanda_engine::KeyPart {
+        kind,
+        name: name.to_owned(),
+    };
+    let expected = ThrottleSpec {
+        name: "api".to_owned(),
+        limits: vec![tanda_engine::ThrottleLimit {
+            max_deliveries: 5,
+            window_ms: 1000,
+        }],
+        key: vec![
+            part(KeyKind::Header, "tenant"),
+            part(KeyKind::FairnessKey, ""),
+            part(KeyKind::Attribute, "tier"),
+        ],
+        missing: MissingThrottleKey::Unthrottled,
+    };
+    assert_eq!(spec.throttles, [expected]);
+    for (error, code) in [
+        (
+            SubscribeError::InvalidThrottle {
+                name: "api".to_owned(),
+                problem: "of no use".to_owned(),
+            },
+            ErrorCode::InvalidThrottle,
+        ),
+        (
+            SubscribeError::ThrottleConflict {
+                name: "api".to_owned(),
+            },
+            ErrorCode::ThrottleConflict,
+        ),
+    ] {
+        let mut peer = Peer::open();
+        peer.call(CONSUME, &with(&throttle));
+        let token = token(&peer.request());
+        peer.event(Event::SubscribeFailed { token, error });
+        let text = peer.refusal(CONSUME, code);
+        assert!(text.contains("api"), "{text}");
+    }
+    let mut peer = Peer::open();
+    // Numbers that mean nothing do not get as far as the engine.
+    for kind in [3, 4, 5, 6] {
+        let mut odd = throttle.clone();
+        odd.key.parts[1].kind = kind;
+        peer.call(CONSUME, &with(&odd));
+        peer.refusal(CONSUME, ErrorCode::InvalidThrottle);
+    }
+    let mut odd = throttle.clone();
+    odd.when_key_missing = 2;
+    peer.call(CONSUME, &with(&odd));
+    peer.refusal(CONSUME, ErrorCode::InvalidThrottle);
     assert!(peer.requests().is_empty());
     let mut cut = super::frame_of(
         4,
