@@ -20,6 +20,17 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     for warning in &loaded.warnings {
         eprintln!("tanda: warning: {warning}");
     }
+    match tanda_server::check_tls_files(&loaded.config) {
+        Ok(warnings) => {
+            for warning in warnings {
+                eprintln!("tanda: warning: {warning}");
+            }
+        }
+        Err(error) => {
+            eprintln!("tanda: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
     match print(&loaded) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -91,13 +91,17 @@ impl Broker {
         );
     }
 
-    /// Sends a signal by number and returns the exit code.
-    fn signal(mut self, signal: &str) -> Option<i32> {
+    fn send(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([signal, &self.child.id().to_string()])
             .status()
             .unwrap();
         assert!(sent.success());
+    }
+
+    /// Sends a signal that ends it and returns the exit code.
+    fn signal(mut self, signal: &str) -> Option<i32> {
+        self.send(signal);
         self.child.wait().unwrap().code()
     }
 }
@@ -147,6 +151,74 @@ fn a_log_that_cannot_be_written_does_not_end_the_broker() {
     drop(broker.address("http"));
     broker.ready();
     assert_eq!(broker.signal("-TERM"), Some(0));
+}
+
+/// Writes a certificate that signs itself, and its key.
+fn write_certificate(dir: &Path) {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(dir.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+}
+
+const TLS_FILES: [&str; 4] = ["--tls-certificate", "cert.pem", "--tls-key", "key.pem"];
+
+#[test]
+fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
+    let dir = TempDir::new();
+    write_certificate(&dir.0);
+    let tls = ["--fila-tls", "127.0.0.1:0", "--http-tls", "127.0.0.1:0"];
+    let args = [&FREE_PORTS[..], &tls, &TLS_FILES].concat();
+    let mut broker = Broker::start_with_stderr(&dir.0, &args, Stdio::piped());
+    for door in ["fila", "fila tls", "http", "http tls"] {
+        assert!(!broker.address(door).ends_with(":0"));
+    }
+    broker.ready();
+    let mut log = BufReader::new(broker.child.stderr.take().unwrap()).lines();
+    let mut until = |what: &str| {
+        let line = log
+            .by_ref()
+            .map(Result::unwrap)
+            .find(|line| line.contains(what));
+        line.unwrap_or_else(|| panic!("no {what:?} in the log"))
+    };
+    write_certificate(&dir.0);
+    broker.send("-HUP");
+    until("SIGHUP");
+    until("new TLS connections use the certificate that was read again");
+    std::fs::write(dir.0.join("key.pem"), "nonsense").unwrap();
+    broker.send("-HUP");
+    let line = until("the certificate of before stays");
+    assert!(line.contains("key.pem (option tls.key)"), "{line}");
+    assert_eq!(broker.signal("-TERM"), Some(0));
+}
+
+#[test]
+fn a_hangup_without_tls_ends_nothing() {
+    let dir = TempDir::new();
+    let mut broker = Broker::start(&dir.0, &FREE_PORTS);
+    drop((broker.address("fila"), broker.address("http")));
+    broker.ready();
+    broker.send("-HUP");
+    assert_eq!(broker.signal("-TERM"), Some(0));
+}
+
+#[test]
+fn serve_and_check_config_name_a_file_of_tls_that_cannot_be_used() {
+    let dir = TempDir::new();
+    write_certificate(&dir.0);
+    let checked = output(&dir.0, &[&["check-config"], &TLS_FILES[..]].concat());
+    assert!(checked.status.success(), "{}", stderr(&checked));
+    assert!(stderr(&checked).contains("warning: every user of this machine"));
+    std::fs::write(dir.0.join("key.pem"), "").unwrap();
+    for command in ["check-config", "serve"] {
+        let refused = output(&dir.0, &[&[command], &TLS_FILES[..]].concat());
+        assert_eq!(refused.status.code(), Some(1), "{command}");
+        assert!(
+            stderr(&refused).contains("key.pem (option tls.key) has no"),
+            "{}",
+            stderr(&refused)
+        );
+    }
 }
 
 #[test]

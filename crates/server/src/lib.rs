@@ -16,6 +16,7 @@ mod data_dir;
 mod disk;
 mod fila;
 mod http;
+mod listen;
 mod logging;
 mod process;
 mod random;
@@ -27,6 +28,7 @@ mod server;
 mod settings;
 mod shard;
 mod tally;
+mod tls;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};
@@ -35,6 +37,7 @@ pub use repair::{Inspection, RepairError, Verdict};
 pub use restore::{RestoreFailure, Restored, check_backup, restore};
 pub use run::{RunError, run};
 pub use server::{Server, StartError};
+pub use tls::{TlsFileError, TlsFileProblem, check_tls_files};
 
 /// What a survey of a directory says, and what a rescue did; see [`Inspection`].
 pub mod rescue {

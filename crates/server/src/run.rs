@@ -68,14 +68,22 @@ async fn serve(loaded: Loaded, began: Instant) -> Result<(), RunError> {
     // Before anything is announced: whoever reads the announcement may signal at once.
     let mut terminate = on_signal(SignalKind::terminate())?;
     let mut interrupt = on_signal(SignalKind::interrupt())?;
+    let mut hangup = on_signal(SignalKind::hangup())?;
     let server = Server::start(Arc::new(loaded.config))
         .await
         .map_err(RunError::Start)?;
     announce(&server, began).map_err(io_error("write to standard output"))?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-        _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
+            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
+            _ = hangup.recv() => {
+                on_hangup(&server);
+                continue;
+            }
+        }
+        break;
     }
     let finished = tokio::select! {
         finished = server.stop() => finished,
@@ -88,6 +96,14 @@ async fn serve(loaded: Loaded, began: Instant) -> Result<(), RunError> {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+fn on_hangup(server: &Server) {
+    if server.reload_certificates() {
+        tracing::info!("SIGHUP: reading the files of TLS again");
+    } else {
+        tracing::info!("SIGHUP: nothing to read again, since no door uses TLS");
+    }
 }
 
 fn announce(server: &Server, began: Instant) -> io::Result<()> {

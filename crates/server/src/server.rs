@@ -3,20 +3,18 @@
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tanda_node::{Node, OpenError};
-use tokio::{
-    net::TcpListener,
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-    time::timeout,
-};
+use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
-    fila, http, settings,
+    fila, http,
+    listen::{self, Listening, Service},
+    settings,
     shard::{Shard, Threads},
     tally::Tally,
+    tls::{Certificates, TlsFileError, TlsFiles},
 };
 
 /// What connections get to finish once the broker is told to stop.
@@ -33,7 +31,9 @@ pub struct Server {
     threads: Threads,
     stop: watch::Sender<bool>,
     doors: JoinSet<()>,
-    asker: Option<JoinHandle<()>>,
+    /// Tasks that end with the process and not before.
+    helpers: JoinSet<()>,
+    certificates: Option<Arc<Certificates>>,
     addresses: Vec<(&'static str, SocketAddr)>,
     /// Released last.
     data_dir: DataDir,
@@ -53,13 +53,15 @@ pub enum StartError {
     },
     /// A door cannot be opened.
     Bind {
-        /// The door, which is also its option.
+        /// The door.
         door: &'static str,
         /// Its address.
         addr: SocketAddr,
         /// What the system said.
         source: io::Error,
     },
+    /// The certificate or key of TLS cannot be used.
+    Tls(TlsFileError),
     /// The system makes no thread.
     Thread(io::Error),
 }
@@ -71,8 +73,10 @@ impl Server {
     /// See [`StartError`].
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
         // First what fails fast: an address in use should not wait for recovery.
-        let fila = bind("fila", config.no_fila, config.fila).await?;
-        let http = bind("http", config.no_http, config.http).await?;
+        let files = TlsFiles::of(&config);
+        let certificates = files.map(Certificates::load).transpose();
+        let certificates = certificates.map_err(StartError::Tls)?;
+        let sockets = Sockets::bind(&config).await?;
         let data_dir = DataDir::open(&config.data_dir).map_err(StartError::DataDir)?;
         let node = recover(&config, &data_dir)?;
         let clock = Clock::start(node.clock_floor());
@@ -84,63 +88,81 @@ impl Server {
             threads,
             stop,
             doors: JoinSet::new(),
-            asker: None,
+            helpers: JoinSet::new(),
+            certificates,
             addresses: Vec::new(),
             data_dir,
         };
-        let connections = Tally::new(settings::count(config.limits_connections_max));
-        if let Some((listener, addr)) = fila {
-            server.open_fila(&config, clock, listener, addr, &connections);
+        if let Some(certificates) = server.certificates.clone() {
+            let watching = certificates.watch(config.tls_reload_interval);
+            server.helpers.spawn(watching);
         }
-        if let Some((listener, addr)) = http {
-            server.open_http(config, clock, listener, addr, connections);
-        }
+        server.open(config, clock, sockets);
         Ok(server)
     }
 
-    fn open_fila(
-        &mut self,
-        config: &Config,
-        clock: Clock,
-        listener: TcpListener,
-        addr: SocketAddr,
-        connections: &Arc<Tally>,
-    ) {
-        let door = fila::Door {
-            shard: self.shard.clone(),
-            clock,
-            session: Arc::new(settings::session(config, addr.to_string())),
-            frame_timeout: config.limits_frame_timeout,
-            connections: Arc::clone(connections),
-        };
-        let listening = fila::Listening::new(door, listener);
-        self.doors
-            .spawn(listening.run(self.stop.subscribe(), GRACE));
-        self.addresses.push(("fila", addr));
-    }
-
-    fn open_http(
-        &mut self,
-        config: Arc<Config>,
-        clock: Clock,
-        listener: TcpListener,
-        addr: SocketAddr,
-        fila: Arc<Tally>,
-    ) {
+    fn open(&mut self, config: Arc<Config>, clock: Clock, sockets: Sockets) {
+        let connections = Tally::new(settings::count(config.limits_connections_max));
+        for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
+            let door = fila::Door {
+                shard: self.shard.clone(),
+                clock,
+                session: Arc::new(settings::session(&config, socket.addr.to_string())),
+                frame_timeout: config.limits_frame_timeout,
+            };
+            let places = (Arc::clone(&connections), "limits.connections_max");
+            self.listen(&config, socket, places, Arc::new(door));
+        }
+        let sockets = [sockets.http, sockets.http_tls];
+        if sockets.iter().all(Option::is_none) {
+            return;
+        }
         let (asker, mailbox) = http::Asker::connect(&self.shard);
-        self.asker = Some(tokio::spawn(asker.clone().serve(mailbox)));
-        let door = http::Door {
+        self.helpers.spawn(asker.clone().serve(mailbox));
+        let places = Tally::new(HTTP_CONNECTIONS_MAX);
+        let http = Arc::new(http::Server::new(http::Door {
             shard: self.shard.clone(),
             asker,
             clock,
-            config,
-            fila,
-            connections: Tally::new(HTTP_CONNECTIONS_MAX),
+            config: Arc::clone(&config),
+            fila: connections,
+            connections: Arc::clone(&places),
+        }));
+        for socket in sockets.into_iter().flatten() {
+            let places = (Arc::clone(&places), "256 connections");
+            self.listen(&config, socket, places, Arc::clone(&http));
+        }
+    }
+
+    fn listen<S: Service>(
+        &mut self,
+        config: &Config,
+        socket: Socket,
+        (places, places_option): (Arc<Tally>, &'static str),
+        service: Arc<S>,
+    ) {
+        let tls = self.certificates.clone().filter(|_| socket.tls);
+        let door = listen::Door {
+            name: socket.door,
+            places,
+            places_option,
+            tls,
+            handshake_timeout: config.limits_handshake_timeout,
         };
-        let listening = http::Listening::new(door, listener);
+        let listening = Listening::new(door, service, socket.listener);
         self.doors
             .spawn(listening.run(self.stop.subscribe(), GRACE));
-        self.addresses.push(("http", addr));
+        self.addresses.push((socket.door, socket.addr));
+    }
+
+    /// Reads the files of TLS again and uses what they hold for new connections. Happens soon, and
+    /// is logged; a file that cannot be used leaves the certificate of before. False when no door
+    /// uses TLS.
+    pub fn reload_certificates(&self) -> bool {
+        if let Some(certificates) = &self.certificates {
+            certificates.reload();
+        }
+        self.certificates.is_some()
     }
 
     /// The open doors by name, with the addresses they listen on.
@@ -155,9 +177,7 @@ impl Server {
     pub async fn stop(mut self) -> bool {
         self.stop.send_replace(true);
         while self.doors.join_next().await.is_some() {}
-        if let Some(asker) = self.asker.take() {
-            asker.abort();
-        }
+        self.helpers.shutdown().await;
         self.shard.stop();
         let threads = self.threads;
         let joined = tokio::task::spawn_blocking(move || threads.join());
@@ -173,18 +193,50 @@ pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
     drop(stop.wait_for(|stop| *stop).await);
 }
 
-async fn bind(
+/// The sockets of the doors that the configuration opens.
+struct Sockets {
+    fila: Option<Socket>,
+    fila_tls: Option<Socket>,
+    http: Option<Socket>,
+    http_tls: Option<Socket>,
+}
+
+struct Socket {
     door: &'static str,
-    closed: bool,
+    tls: bool,
+    listener: TcpListener,
     addr: SocketAddr,
-) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
-    if closed {
-        return Ok(None);
+}
+
+impl Sockets {
+    async fn bind(config: &Config) -> Result<Self, StartError> {
+        let plain = |closed: bool, addr| (!closed).then_some(addr);
+        Ok(Self {
+            fila: Socket::bind("fila", plain(config.no_fila, config.fila)).await?,
+            fila_tls: Socket::bind("fila tls", config.fila_tls_address()).await?,
+            http: Socket::bind("http", plain(config.no_http, config.http)).await?,
+            http_tls: Socket::bind("http tls", config.http_tls).await?,
+        })
     }
-    let failed = |source| StartError::Bind { door, addr, source };
-    let listener = TcpListener::bind(addr).await.map_err(failed)?;
-    let bound = listener.local_addr().map_err(failed)?;
-    Ok(Some((listener, bound)))
+}
+
+impl Socket {
+    async fn bind(
+        door: &'static str,
+        addr: Option<SocketAddr>,
+    ) -> Result<Option<Self>, StartError> {
+        let Some(addr) = addr else {
+            return Ok(None);
+        };
+        let failed = |source| StartError::Bind { door, addr, source };
+        let listener = TcpListener::bind(addr).await.map_err(failed)?;
+        Ok(Some(Self {
+            door,
+            tls: door.ends_with(" tls"),
+            addr: listener.local_addr().map_err(failed)?,
+            listener,
+        }))
+    }
 }
 
 fn recover(config: &Config, data_dir: &DataDir) -> Result<Node<crate::disk::RealDisk>, StartError> {
@@ -211,16 +263,18 @@ impl fmt::Display for StartError {
                 write!(f, "cannot recover the data directory {data_dir}: {source}")
             }
             Self::Bind { door, addr, source } => {
-                write!(f, "cannot listen on {addr} (option --{door}): {source}")?;
+                let option = door.replace(' ', "-");
+                write!(f, "cannot listen on {addr} (option --{option}): {source}")?;
                 if source.kind() == io::ErrorKind::AddrInUse {
                     write!(
                         f,
                         "; another process has this port: stop it, choose another address, or \
-                         close the door with --no-{door}"
+                         close the door with --no-{option}"
                     )?;
                 }
                 Ok(())
             }
+            Self::Tls(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
@@ -230,6 +284,7 @@ impl std::error::Error for StartError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::DataDir(error) => Some(error),
+            Self::Tls(error) => Some(error),
             Self::Open { source, .. } => Some(source),
             Self::Bind { source, .. } | Self::Thread(source) => Some(source),
         }

@@ -158,6 +158,39 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn options_of_tls_belong_together() {
+    let files = "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+    let loaded = config::load(&sources(files, &[], &[])).unwrap();
+    assert_eq!(loaded.config.fila_tls, None);
+    for (file, expected) in [
+        ("[tls]\ncertificate = \"c.pem\"\n", "tls.key is not"),
+        ("[tls]\nkey = \"k.pem\"\n", "tls.certificate is not"),
+        ("[tls]\nclient_ca = \"a.pem\"\n", "tls.certificate is not"),
+        ("fila_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
+        ("http_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
+    ] {
+        let found = mistakes(file, &[], &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(expected), "{found:?}");
+    }
+    let unused = mistakes(files, &[], &[("no_fila_tls", "true")]);
+    assert!(unused[0].contains("no door uses it"), "{unused:?}");
+    let same = mistakes(files, &[], &[("fila_tls", "127.0.0.1:5555")]);
+    assert!(same[0].contains("fila and fila_tls are both"), "{same:?}");
+}
+
+#[test]
+fn a_door_that_others_can_reach_may_ask_for_certificates_instead() {
+    let files = "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n";
+    let open = [("fila_tls", "0.0.0.0:5556")];
+    assert_eq!(mistakes(files, &[], &open).len(), 1);
+    let proved = [open[0], ("tls.client_ca", "a.pem")];
+    assert!(config::load(&sources(files, &[], &proved)).is_ok());
+    let optional = [proved[0], proved[1], ("tls.client_auth", "optional")];
+    assert_eq!(mistakes(files, &[], &optional).len(), 1);
+}
+
+#[test]
 fn the_page_lists_every_option_as_it_is_declared() {
     const BEGIN: &str = "<!-- options: begin -->\n";
     const END: &str = "<!-- options: end -->";

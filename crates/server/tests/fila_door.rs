@@ -250,3 +250,45 @@ fn a_stop_says_goodbye_to_every_connection() {
     drop(peers);
     assert!(stopping.join().unwrap());
 }
+
+#[test]
+fn a_peer_that_ends_its_side_after_its_requests_still_gets_every_answer() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[("limits.requests_max", "8")]);
+    let mut peer = server.connect();
+    peer.create_queue("q");
+    // Far more than may wait for an answer at a time, so that frames are left when the end comes.
+    let mut bytes = Vec::new();
+    for id in 1..=1000 {
+        bytes.extend(frame(support::ENQUEUE, id, &enqueue("q", &[b"x"])));
+    }
+    peer.stream.write_all(&bytes).unwrap();
+    peer.stream.shutdown(std::net::Shutdown::Write).unwrap();
+    for id in 1..=1000 {
+        let answer = peer.answer();
+        assert_eq!((answer.opcode, answer.id), (ENQUEUE_RESULT, id));
+        assert_eq!(answer.body[4], 0);
+    }
+    assert!(peer.try_receive().is_none());
+}
+
+#[test]
+fn a_full_door_takes_the_place_of_who_never_introduced_itself() {
+    let dir = TempDir::new();
+    let limits = [
+        ("limits.connections_max", "3"),
+        ("limits.handshake_timeout", "10m"),
+    ];
+    let server = TestServer::start(dir.path(), &limits);
+    let mut first = server.connect();
+    let mut silent = server.dial();
+    let mut second = server.connect();
+    let mut third = server.connect();
+    silent.wait_closed();
+    // All three have introduced themselves, so the door is full.
+    server.dial().wait_closed();
+    for peer in [&mut first, &mut second, &mut third] {
+        peer.send(PING, 1, &[]);
+        assert_eq!(peer.receive().opcode, PONG);
+    }
+}

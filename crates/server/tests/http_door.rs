@@ -155,3 +155,28 @@ fn a_stop_does_not_wait_for_an_idle_connection() {
     let mut rest = Vec::new();
     idle.read_to_end(&mut rest).unwrap();
 }
+
+#[test]
+fn half_open_requests_do_not_keep_others_out() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut halves: Vec<TcpStream> = (0..300)
+        .map(|_| {
+            let mut half = support::dial(server.address("http"));
+            half.write_all(b"GET /api/tanda/health HTTP/1.1\r\nHost: loc")
+                .unwrap();
+            half
+        })
+        .collect();
+    assert_eq!(server.get("/api/tanda/health").0, 200);
+    // The oldest made room, and the newest are still there.
+    let mut oldest = halves.remove(0);
+    assert!(matches!(oldest.read(&mut [0]), Ok(0) | Err(_)));
+    let newest = halves.last_mut().unwrap();
+    newest
+        .write_all(b"alhost\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    newest.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}

@@ -1,24 +1,32 @@
 //! Options that are each allowed but not together.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::Config;
+use super::{ClientAuth, Config};
+
+/// Where the Fila door with TLS is when its certificate is given and no address.
+const FILA_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5556);
+
+/// A door that is to be opened.
+#[derive(Clone, Copy, Debug)]
+struct DoorAddress {
+    /// Its option.
+    name: &'static str,
+    tls: bool,
+    addr: SocketAddr,
+}
 
 impl Config {
     /// What contradicts itself, each with what to do.
     pub(super) fn contradictions(&self) -> Vec<String> {
         let mut problems = Vec::new();
-        problems.extend(self.exposed("fila", self.no_fila, self.fila));
-        problems.extend(self.exposed("http", self.no_http, self.http));
-        if self.no_fila && self.no_http {
+        let doors = self.doors();
+        problems.extend(doors.iter().filter_map(|door| self.exposed(*door)));
+        problems.extend(same_address(&doors));
+        if doors.is_empty() {
             problems.push("no_fila and no_http are both set: no door would be open".to_owned());
         }
-        if !self.no_fila && !self.no_http && self.fila == self.http && self.fila.port() != 0 {
-            problems.push(format!(
-                "fila and http are both {}: give one of them another port",
-                self.fila
-            ));
-        }
+        problems.extend(self.incomplete_tls());
         if self.limits_max_message > self.limits_max_body {
             problems.push(format!(
                 "limits.max_message ({}) is above limits.max_body ({}): such a message could never \
@@ -41,13 +49,76 @@ impl Config {
         problems
     }
 
-    fn exposed(&self, door: &str, closed: bool, addr: SocketAddr) -> Option<String> {
-        if closed || addr.ip().is_loopback() || self.allow_unauthenticated {
+    /// The address of the Fila door with TLS, if it is to be opened.
+    pub(crate) fn fila_tls_address(&self) -> Option<SocketAddr> {
+        let wanted = self.tls_certificate.is_some() && !self.no_fila_tls;
+        wanted.then(|| self.fila_tls.unwrap_or(FILA_TLS))
+    }
+
+    /// The doors that are to be opened.
+    fn doors(&self) -> Vec<DoorAddress> {
+        let door =
+            |name, tls, addr: Option<SocketAddr>| addr.map(|addr| DoorAddress { name, tls, addr });
+        let doors = [
+            door("fila", false, (!self.no_fila).then_some(self.fila)),
+            door("fila_tls", true, self.fila_tls_address()),
+            door("http", false, (!self.no_http).then_some(self.http)),
+            door("http_tls", true, self.http_tls),
+        ];
+        doors.into_iter().flatten().collect()
+    }
+
+    fn exposed(&self, door: DoorAddress) -> Option<String> {
+        let DoorAddress { name, tls, addr } = door;
+        // With TLS a certificate is proof, if nobody gets in without.
+        let required = self.tls_client_auth == ClientAuth::Required;
+        let proved = tls && required && self.tls_client_ca.is_some();
+        if addr.ip().is_loopback() || self.allow_unauthenticated || proved {
             return None;
         }
         Some(format!(
-            "{door} = \"{addr}\" can be reached from other machines, and nobody has to prove who \
+            "{name} = \"{addr}\" can be reached from other machines, and nobody has to prove who \
              they are: use a loopback address, or say --allow-unauthenticated"
         ))
     }
+
+    /// Options of TLS that need others.
+    fn incomplete_tls(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        let certificate = self.tls_certificate.is_some();
+        let needs = [
+            ("tls.key", self.tls_key.is_some()),
+            ("tls.client_ca", self.tls_client_ca.is_some()),
+            ("fila_tls", self.fila_tls.is_some()),
+            ("http_tls", self.http_tls.is_some()),
+        ];
+        for (option, is_set) in needs {
+            if is_set && !certificate {
+                problems.push(format!("{option} is set but tls.certificate is not"));
+            }
+        }
+        if certificate && self.tls_key.is_none() {
+            problems.push("tls.certificate is set but tls.key is not".to_owned());
+        }
+        if certificate && self.no_fila_tls && self.http_tls.is_none() {
+            problems.push(
+                "tls.certificate is set but no door uses it: remove no_fila_tls, or set http_tls"
+                    .to_owned(),
+            );
+        }
+        problems
+    }
+}
+
+fn same_address(doors: &[DoorAddress]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (index, door) in doors.iter().enumerate() {
+        let others = doors.iter().skip(index + 1);
+        let same = others.filter(|other| other.addr == door.addr && door.addr.port() != 0);
+        problems.extend(same.map(|other| {
+            let (name, other, addr) = (door.name, other.name, door.addr);
+            format!("{name} and {other} are both {addr}: give one of them another port")
+        }));
+    }
+    problems
 }

@@ -7,7 +7,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
     load::{Layers, Mistake},
-    setting::{BackoffShape, ByteSize, Kind, LogLevel, Setting},
+    setting::{BackoffShape, ByteSize, ClientAuth, Kind, LogLevel, Setting},
 };
 
 /// What is known of an option besides its value.
@@ -91,10 +91,17 @@ options! {
     data_dir: PathBuf = "data_dir", "tanda-data";
     /// Address of the Fila door. Port 0 picks a free port.
     fila: SocketAddr = "fila", "127.0.0.1:5555";
+    /// Address of the Fila door with TLS, which is open when `tls.certificate` is given. Empty:
+    /// 127.0.0.1:5556. Port 0 picks a free port.
+    fila_tls: Option<SocketAddr> = "fila_tls", "";
     /// Address of the HTTP door. Port 0 picks a free port.
     http: SocketAddr = "http", "127.0.0.1:15672";
+    /// Address of the HTTP door with TLS. Empty: it stays closed. Port 0 picks a free port.
+    http_tls: Option<SocketAddr> = "http_tls", "";
     /// Do not open the Fila door.
     no_fila: bool = "no_fila", "false";
+    /// Do not open the Fila door with TLS.
+    no_fila_tls: bool = "no_fila_tls", "false";
     /// Do not open the HTTP door.
     no_http: bool = "no_http", "false";
     /// Allow doors on addresses that other machines can reach, although nobody has to prove who
@@ -104,6 +111,19 @@ options! {
     advertised_addr: String = "advertised_addr", "";
     /// Host names by which the HTTP door may be called, besides IP addresses and `localhost`.
     http_hosts: Vec<String> = "http_hosts", "";
+    /// PEM file with the certificate of the doors with TLS: first its own, then those between it
+    /// and its authority.
+    tls_certificate: Option<PathBuf> = "tls.certificate", "";
+    /// PEM file with the private key of that certificate, not encrypted.
+    tls_key: Option<PathBuf> = "tls.key", "";
+    /// PEM file with the authorities whose certificates clients may show. Empty: clients are not
+    /// asked for one.
+    tls_client_ca: Option<PathBuf> = "tls.client_ca", "";
+    /// Whether clients must show a certificate, when `tls.client_ca` is given.
+    tls_client_auth: ClientAuth = "tls.client_auth", "required";
+    /// How often the files of TLS are looked at; changed ones are read again, as on SIGHUP, and
+    /// serve new connections.
+    tls_reload_interval: Duration = "tls.reload_interval", "5s", "10ms" ..= "1d";
     /// How much is written to standard error.
     log_level: LogLevel = "log.level", "info";
 
@@ -127,7 +147,8 @@ options! {
     /// Messages that a fairness key of weight 1 may take in one turn.
     queue_quantum: u32 = "queue.quantum", "1", "1" ..= "1000";
 
-    /// Connections at a time, each door counted apart.
+    /// Connections at a time: Fila with and without TLS together, unfinished handshakes included.
+    /// When all are there, a new one takes the place of the oldest that has not introduced itself.
     limits_connections_max: u32 = "limits.connections_max", "10000", "1" ..= "1000000";
     /// Largest frame that is taken from a peer, and sent to one.
     limits_max_frame: ByteSize = "limits.max_frame", "16MiB", "64KiB" ..= "1GiB";

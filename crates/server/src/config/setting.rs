@@ -101,6 +101,39 @@ pub enum BackoffShape {
     Exponential,
 }
 
+/// Whether clients of the doors with TLS must show a certificate, where authorities are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// Every client must.
+    Required,
+    /// A client may; one that is shown must be sound.
+    Optional,
+}
+
+/// Empty text is no value.
+impl<T: Setting> Setting for Option<T> {
+    const KIND: Kind = T::KIND;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        T::parse(text).map(Some)
+    }
+}
+
+impl Setting for ClientAuth {
+    const KIND: Kind = Kind::Choice(&["required", "optional"]);
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "required" => Ok(Self::Required),
+            "optional" => Ok(Self::Optional),
+            _ => Err("expected required or optional".to_owned()),
+        }
+    }
+}
+
 impl Setting for PathBuf {
     const KIND: Kind = Kind::Path;
 

@@ -16,13 +16,16 @@ use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_session::fila::FilaSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
     sync::watch,
     time::{Instant, Sleep, sleep_until, timeout},
 };
 
-use super::{input::Input, listener::Door};
-use crate::{server::is_set, shard::Mailbox};
+use super::{door::Door, input::Input};
+use crate::{
+    listen::{Busy, Guest, Stream},
+    server::is_set,
+    shard::Mailbox,
+};
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
 /// does not throw that answer away.
@@ -32,7 +35,10 @@ const LINGER: Duration = Duration::from_secs(1);
 pub(super) struct Connection {
     door: Arc<Door>,
     registration: Registration,
-    stream: TcpStream,
+    stream: Stream,
+    guest: Arc<Guest>,
+    /// The peer has introduced itself, so the connection is not ended for another one's sake.
+    introduced: Option<Busy>,
     session: FilaSession,
     mailbox: Arc<Mailbox>,
     input: Input,
@@ -47,6 +53,8 @@ pub(super) struct Connection {
     undecoded: bool,
     /// The session knows that the process is about to end.
     stopping: bool,
+    /// The peer sends no more. It may still read: answers of what it sent before are due.
+    ended: bool,
 }
 
 /// The shard has heard of the connection and not yet that it is gone. Tells it when the task
@@ -85,7 +93,7 @@ enum End {
 }
 
 impl Connection {
-    pub(super) fn new(door: Arc<Door>, stream: TcpStream) -> Self {
+    pub(super) fn new(door: Arc<Door>, stream: Stream, guest: Arc<Guest>) -> Self {
         let conn = door.shard.new_conn();
         let session = FilaSession::new(conn, Arc::clone(&door.session), door.clock.now());
         let registration = Registration {
@@ -98,6 +106,8 @@ impl Connection {
             door,
             registration,
             stream,
+            guest,
+            introduced: None,
             session,
             mailbox: Arc::default(),
             input: Input::new(frame_bytes_max),
@@ -107,6 +117,7 @@ impl Connection {
             requests: Vec::new(),
             undecoded: false,
             stopping: false,
+            ended: false,
         }
     }
 
@@ -130,7 +141,7 @@ impl Connection {
             if self.settle().is_err() {
                 return End::Gone;
             }
-            if self.session.is_closing() && self.session.output().is_empty() {
+            if self.session.is_closing() && self.is_written() {
                 return End::Finished;
             }
             self.arm(timer.as_mut());
@@ -150,8 +161,8 @@ impl Connection {
         shutdown: &mut watch::Receiver<bool>,
         timer: Pin<&mut Sleep>,
     ) -> io::Result<Wake> {
-        let readable = self.session.wants_read();
-        let writable = !self.session.output().is_empty();
+        let readable = self.session.wants_read() && !self.ended;
+        let writable = !self.is_written();
         let told = self.stopping;
         tokio::select! {
             ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
@@ -178,12 +189,15 @@ impl Connection {
 
     /// Reads, when reading is wanted. Writing is tried in every round anyway.
     async fn on_socket(&mut self) -> io::Result<()> {
-        if !self.session.wants_read() {
+        if !self.session.wants_read() || self.ended {
             return Ok(());
         }
         match self.input.read(&mut self.stream).await? {
             None => {}
-            Some(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(0) => {
+                self.ended = true;
+                self.decode();
+            }
             Some(_) => {
                 self.read_at = Instant::now();
                 self.decode();
@@ -217,6 +231,9 @@ impl Connection {
         let now = self.door.clock.now();
         self.session.on_bytes(now, self.input.bytes());
         self.undecoded = !self.session.wants_read();
+        if self.ended && !self.undecoded {
+            self.session.on_end(now);
+        }
         self.input.release_if_empty();
     }
 
@@ -262,6 +279,7 @@ impl Connection {
                 let mailbox = Arc::clone(&self.mailbox);
                 self.door.shard.open(self.registration.conn, mailbox);
                 self.registration.known = true;
+                self.introduced = self.guest.begin();
             }
             Request::Disconnect { .. } => self.registration.known = false,
             Request::Drained { .. }
@@ -275,19 +293,29 @@ impl Connection {
         }
     }
 
+    /// Whether the socket has all that the session said so far.
+    fn is_written(&mut self) -> bool {
+        self.session.output().is_empty() && self.stream.is_flushed()
+    }
+
     /// Writes until all is written or the socket takes no more. True when anything was written.
     fn write(&mut self) -> io::Result<bool> {
         let mut wrote = false;
         loop {
             let output = self.session.output();
-            if output.is_empty() {
-                self.blocked_at = None;
-                return Ok(wrote);
-            }
-            match self.stream.try_write(output) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => {
-                    output.advance(count);
+            let outcome = if output.is_empty() {
+                self.stream.try_flush().map(|()| None)
+            } else {
+                self.stream.try_write(output).map(Some)
+            };
+            match outcome {
+                Ok(None) => {
+                    self.blocked_at = None;
+                    return Ok(wrote);
+                }
+                Ok(Some(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(Some(count)) => {
+                    self.session.output().advance(count);
                     self.session.on_written(count);
                     wrote = true;
                 }
@@ -304,7 +332,7 @@ impl Connection {
     }
 
     fn frame_deadline(&self) -> Option<Instant> {
-        let in_a_frame = !self.input.is_empty() && self.session.wants_read();
+        let in_a_frame = !self.input.is_empty() && self.session.wants_read() && !self.ended;
         in_a_frame.then(|| self.read_at + self.door.frame_timeout)
     }
 
@@ -330,12 +358,11 @@ impl Connection {
     /// Says that no more comes, and drops what the peer still sends: closing a socket with unread
     /// bytes resets it, and the peer might never see the last answer.
     async fn linger(mut self) {
-        if self.stream.shutdown().await.is_err() {
-            return;
-        }
         let mut dropped = [0; 4096];
         let drain = async {
-            while matches!(self.stream.read(&mut dropped).await, Ok(count) if count > 0) {}
+            self.stream.shutdown().await?;
+            while self.stream.read(&mut dropped).await? > 0 {}
+            Ok::<(), io::Error>(())
         };
         // Over or not, the socket closes now.
         drop(timeout(LINGER, drain).await);

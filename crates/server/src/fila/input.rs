@@ -1,7 +1,9 @@
 //! What a connection has read and not yet decoded.
 
 use bytes::BytesMut;
-use tokio::{io::AsyncReadExt, net::TcpStream};
+use tokio::io::AsyncReadExt;
+
+use crate::listen::Stream;
 
 /// Room offered to the first read after silence.
 const READ_BYTES_MIN: usize = 4 << 10;
@@ -55,7 +57,7 @@ impl Input {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) async fn read(&mut self, stream: &mut TcpStream) -> std::io::Result<Option<usize>> {
+    pub(super) async fn read(&mut self, stream: &mut Stream) -> std::io::Result<Option<usize>> {
         let room = self.room();
         self.bytes.reserve(room);
         let offered = self.bytes.capacity() - self.bytes.len();

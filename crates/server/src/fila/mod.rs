@@ -1,7 +1,7 @@
-//! The Fila door: a TCP listener and one task per connection.
+//! The Fila door: one task per connection.
 
 mod connection;
+mod door;
 mod input;
-mod listener;
 
-pub(crate) use listener::{Door, Listening};
+pub(crate) use door::Door;

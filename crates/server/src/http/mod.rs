@@ -1,19 +1,19 @@
 //! The HTTP door: health, figures, and what no protocol has a frame for.
 //!
-//! Owns a small HTTP/1.1 listener. It talks to the shard like a connection does, with an id of its
-//! own, and refuses to know the engine's insides. It has no authentication yet; `guard` keeps web
-//! pages in an operator's browser from driving it.
+//! Owns what is answered over HTTP/1.1. It talks to the shard like a connection does, with an id of
+//! its own, and refuses to know the engine's insides. It has no authentication yet; `guard` keeps
+//! web pages in an operator's browser from driving it.
 
 mod api;
 mod ask;
 mod backup;
 mod guard;
 mod json;
-mod listener;
 mod problem;
+mod serve;
 
 pub(crate) use ask::Asker;
-pub(crate) use listener::Listening;
+pub(crate) use serve::Server;
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use std::{
 
 use tanda_server::{
     Server,
-    config::{self, Sources},
+    config::{self, Config, Sources},
 };
 use tokio::runtime::Runtime;
 
@@ -72,6 +72,39 @@ impl Drop for TempDir {
     }
 }
 
+/// A configuration of a server on free ports.
+pub fn config(data_dir: &Path, options: &[(&str, &str)]) -> Config {
+    let data_dir = data_dir.display().to_string();
+    let mut flags = vec![
+        ("data_dir".to_owned(), data_dir),
+        ("fila".to_owned(), "127.0.0.1:0".to_owned()),
+        ("http".to_owned(), "127.0.0.1:0".to_owned()),
+    ];
+    let owned = options
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+    flags.extend(owned);
+    let sources = Sources {
+        flags,
+        ..Sources::default()
+    };
+    config::load(&sources).unwrap().config
+}
+
+/// Why a server with this configuration does not start.
+pub fn start_error(config: Config) -> String {
+    let started = runtime().block_on(Server::start(Arc::new(config)));
+    started.unwrap_err().to_string()
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
 /// A server on free ports.
 pub struct TestServer {
     server: Server,
@@ -81,28 +114,14 @@ pub struct TestServer {
 impl TestServer {
     /// Starts one with these options besides the data directory.
     pub fn start(data_dir: &Path, options: &[(&str, &str)]) -> Self {
-        let data_dir = data_dir.display().to_string();
-        let mut flags = vec![
-            ("data_dir".to_owned(), data_dir),
-            ("fila".to_owned(), "127.0.0.1:0".to_owned()),
-            ("http".to_owned(), "127.0.0.1:0".to_owned()),
-        ];
-        let owned = options
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
-        flags.extend(owned);
-        let sources = Sources {
-            flags,
-            ..Sources::default()
-        };
-        let config = config::load(&sources).unwrap().config;
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
+        let config = config(data_dir, options);
+        let runtime = runtime();
         let server = runtime.block_on(Server::start(Arc::new(config))).unwrap();
         Self { server, runtime }
+    }
+
+    pub const fn server(&self) -> &Server {
+        &self.server
     }
 
     pub fn address(&self, door: &str) -> SocketAddr {
@@ -164,19 +183,26 @@ pub struct Frame {
 }
 
 /// One end of a connection.
-pub struct Peer {
-    pub stream: TcpStream,
+pub struct Peer<S = TcpStream> {
+    pub stream: S,
+}
+
+/// A socket that gives up when only a hang can be the reason.
+pub fn dial(addr: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(addr).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream
 }
 
 impl Peer {
     pub fn dial(addr: SocketAddr) -> Self {
-        let stream = TcpStream::connect(addr).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        Self { stream }
+        Self { stream: dial(addr) }
     }
+}
 
+impl<S: Read + Write> Peer<S> {
     pub fn handshake(&mut self) {
         self.send(HANDSHAKE, 0, &[0, 1, 0, 0, 0, 0, 1]);
         let answer = self.receive();

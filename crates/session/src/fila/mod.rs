@@ -304,6 +304,15 @@ impl FilaSession {
         }
     }
 
+    /// The peer sends no more, but may still read: takes no more requests, finishes what is under
+    /// way, as after a `Disconnect`. Bytes of an unfinished frame are lost with their request.
+    pub fn on_end(&mut self, now: Millis) {
+        self.tell(now);
+        if self.is_receiving() {
+            self.begin_closing();
+        }
+    }
+
     /// The socket is gone. What was received before still goes to the engine.
     pub fn close(&mut self) {
         let was_connected = match core::mem::replace(&mut self.state, State::Gone) {

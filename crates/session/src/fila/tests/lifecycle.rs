@@ -248,6 +248,27 @@ fn disconnect_finishes_what_is_under_way() {
 }
 
 #[test]
+fn the_end_of_the_input_is_like_a_disconnect() {
+    let mut peer = Peer::open();
+    let subscribed = peer.subscribe(1);
+    peer.call(2, &ListQueues {});
+    let asked = token(&peer.request());
+    // A frame that never ends, and then the end.
+    peer.send(&[0, 0, 0, 100, 0x10]);
+    peer.session.on_end(peer.now);
+    let request = peer.request();
+    assert!(matches!(request, Request::Unsubscribe { sub } if sub.token == subscribed));
+    assert!(!peer.session.is_closing());
+    peer.event(Event::StorageFailed { token: asked });
+    assert_eq!(peer.frame().header, FrameHeader::new(Opcode::Error, 2));
+    assert!(peer.session.is_closing());
+    // Before the handshake there is nothing to wait for.
+    let mut silent = Peer::accepted(config());
+    silent.session.on_end(silent.now);
+    assert!(silent.session.is_closing());
+}
+
+#[test]
 fn answers_that_never_come_do_not_keep_a_connection() {
     let mut peer = Peer::open();
     peer.send(&raw_frame(0x10, 0, 1, &[0; 4]));
