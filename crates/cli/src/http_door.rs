@@ -7,12 +7,26 @@ use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Method, Request, Response, StatusCode, body::Incoming, client::conn::http1, header};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    client::conn::http1,
+    header::{self, HeaderValue},
+};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
-use tokio::{net::TcpStream, task::JoinHandle, time::timeout};
+use tanda_client::Tls;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    task::JoinHandle,
+    time::timeout,
+};
 
-use crate::failure::{Failure, IS_IT_RUNNING};
+use crate::{
+    credentials::{HOW_TO_GIVE, Secret},
+    failure::{Failure, IS_IT_RUNNING},
+};
 
 /// For connecting and for the answer together; the door itself gives up after 10 s.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -21,23 +35,33 @@ const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(150);
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// Where the door is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where the door is, and how one gets in.
+#[derive(Clone, Debug)]
 pub(crate) struct HttpDoor {
+    place: Place,
+    key: Option<Secret>,
+    tls: Option<Tls>,
+}
+
+/// A place that was typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    is_encrypted: bool,
     /// `host:port`.
     authority: String,
 }
 
-impl HttpDoor {
-    /// Reads `http://HOST:PORT`; the scheme may be left out.
-    pub(crate) fn new(url: &str) -> Result<Self, String> {
+impl Place {
+    /// Reads `http://HOST:PORT` or `https://HOST:PORT`; without a scheme it is http.
+    pub(crate) fn parse(url: &str) -> Result<Self, String> {
         let wrong = |what: &str| {
             format!("{what} in the address of the HTTP door {url:?}; write http://HOST:PORT")
         };
-        let authority = match url.split_once("://") {
-            None => url,
-            Some(("http", rest)) => rest,
-            Some(_) => return Err(wrong("a scheme other than http")),
+        let (is_encrypted, authority) = match url.split_once("://") {
+            None => (false, url),
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some(_) => return Err(wrong("a scheme other than http and https")),
         };
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         let Some((host, port)) = authority.rsplit_once(':') else {
@@ -51,8 +75,25 @@ impl HttpDoor {
             return Err(wrong("no host name or address"));
         }
         Ok(Self {
+            is_encrypted,
             authority: authority.to_owned(),
         })
+    }
+
+    pub(crate) const fn is_encrypted(&self) -> bool {
+        self.is_encrypted
+    }
+
+    fn host(&self) -> &str {
+        let host = self.authority.rsplit_once(':');
+        host.map_or(self.authority.as_str(), |(host, _)| host)
+    }
+}
+
+impl HttpDoor {
+    /// A door that is called with this key, and over TLS where there are settings for it.
+    pub(crate) const fn new(place: Place, key: Option<Secret>, tls: Option<Tls>) -> Self {
+        Self { place, key, tls }
     }
 
     /// What stands at a path.
@@ -108,8 +149,8 @@ impl HttpDoor {
             .map_err(|trouble| self.unreachable(&trouble))?;
         let Ok(value) = serde_json::from_slice::<Value>(&body) else {
             return Err(Failure::Refused(format!(
-                "http://{} answered {status} to {path}, and no JSON; another program listens there",
-                self.authority
+                "{} answered {status} to {path}, and no JSON; another program listens there",
+                self.place.authority
             )));
         };
         if status.is_success() {
@@ -133,19 +174,27 @@ impl HttpDoor {
         method: Method,
         path: &str,
     ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), Trouble> {
-        let stream = TcpStream::connect(&self.authority)
+        let stream = TcpStream::connect(&self.place.authority)
             .await
             .map_err(Trouble::Connect)?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(Trouble::http)?;
-        let connection = tokio::spawn(connection);
-        let request = Request::builder()
+        let (mut sender, connection) = match &self.tls {
+            None => talk(stream).await?,
+            Some(tls) => {
+                let stream = tls.encrypt(self.place.host(), stream).await;
+                talk(stream.map_err(Trouble::Connect)?).await?
+            }
+        };
+        let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(header::HOST, &self.authority)
-            .body(Empty::<Bytes>::new())
-            .map_err(Trouble::http)?;
+            .header(header::HOST, &self.place.authority);
+        if let Some(key) = &self.key {
+            let bearer = format!("Bearer {}", key.reveal());
+            let mut bearer = HeaderValue::from_str(&bearer).map_err(Trouble::http)?;
+            bearer.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, bearer);
+        }
+        let request = request.body(Empty::<Bytes>::new()).map_err(Trouble::http)?;
         let answer = sender.send_request(request).await.map_err(Trouble::http)?;
         Ok((answer, connection))
     }
@@ -154,9 +203,22 @@ impl HttpDoor {
         Failure::Refused(format!(
             "cannot reach the HTTP door at {}: {trouble}; {IS_IT_RUNNING} --http URL (or \
              TANDA_HTTP) names another place",
-            self.authority
+            self.place.authority
         ))
     }
+}
+
+type Sender = http1::SendRequest<Empty<Bytes>>;
+
+/// Begins HTTP on a stream, which is driven beside it.
+async fn talk<S>(stream: S) -> Result<(Sender, JoinHandle<hyper::Result<()>>), Trouble>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(Trouble::http)?;
+    Ok((sender, tokio::spawn(connection)))
 }
 
 /// `{"error": {"code", "message", "hint"}}` as a failure.
@@ -172,6 +234,10 @@ fn refusal(status: StatusCode, value: &Value) -> Failure {
     } else if let Some(hint) = field("hint") {
         text.push_str("; ");
         text.push_str(hint);
+    }
+    if status == StatusCode::UNAUTHORIZED {
+        text.push_str("; give an API key that the broker knows: ");
+        text.push_str(HOW_TO_GIVE);
     }
     if status == StatusCode::NOT_FOUND {
         Failure::NotFound(text)
@@ -224,16 +290,18 @@ mod tests {
     #[test]
     fn an_address_is_a_url_or_host_and_port() {
         let urls = [
-            ("http://127.0.0.1:15672", "127.0.0.1:15672"),
-            ("http://localhost:80/", "localhost:80"),
-            ("[::1]:9", "[::1]:9"),
+            ("http://127.0.0.1:15672", false, "127.0.0.1"),
+            ("http://localhost:80/", false, "localhost"),
+            ("[::1]:9", false, "[::1]"),
+            ("https://a.example:443", true, "a.example"),
         ];
-        for (url, authority) in urls {
-            assert_eq!(HttpDoor::new(url).unwrap().authority, authority);
+        for (url, is_encrypted, host) in urls {
+            let place = Place::parse(url).unwrap();
+            assert_eq!((place.is_encrypted(), place.host()), (is_encrypted, host));
         }
         let bad = [
             "",
-            "https://a:1",
+            "ftp://a:1",
             "http://a",
             "http://a:b",
             "http://:1",
@@ -241,7 +309,7 @@ mod tests {
             "a/b:1",
         ];
         for url in bad {
-            let error = HttpDoor::new(url).unwrap_err();
+            let error = Place::parse(url).unwrap_err();
             assert!(error.contains(&format!("{url:?}")), "{error}");
         }
     }

@@ -1,5 +1,6 @@
 //! The `tanda` command: each subcommand is a file; this one only tells them apart.
 
+mod acl;
 mod backup;
 mod bench;
 mod check_config;
@@ -7,10 +8,14 @@ mod config;
 mod config_args;
 mod confirm;
 mod consume;
+mod credentials;
 mod durations;
+mod encryption;
 mod failure;
 mod health;
 mod http_door;
+mod key;
+mod key_parts;
 mod moments;
 mod note;
 mod output;
@@ -23,6 +28,7 @@ mod serve;
 mod signals;
 mod table;
 mod target;
+mod throttle;
 
 use std::process::ExitCode;
 
@@ -75,6 +81,15 @@ enum Command {
     /// Runtime configuration: keys and values that scripts read.
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// Throttles that consumers declare: limits, buckets, and what waits for them.
+    #[command(subcommand)]
+    Throttle(throttle::ThrottleCommand),
+    /// API keys: make, list and revoke them.
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// What an API key allows.
+    #[command(subcommand)]
+    Acl(acl::AclCommand),
     /// A short load on a running broker, for a first impression.
     Bench(bench::BenchArgs),
     /// Whether the broker is well.
@@ -98,6 +113,9 @@ fn main() -> ExitCode {
         Command::Consume(args) => block_on(consume::run(*args, cli.target)),
         Command::Redrive(args) => block_on(redrive::run(args, cli.target)),
         Command::Config(command) => block_on(config::run(command, cli.target)),
+        Command::Throttle(command) => block_on(throttle::run(command, cli.target)),
+        Command::Key(command) => block_on(key::run(command, cli.target)),
+        Command::Acl(command) => block_on(acl::run(command, cli.target)),
         Command::Bench(args) => block_on(bench::run(args, cli.target)),
         Command::Health(args) => block_on(health::run(args, cli.target)),
     };
@@ -110,8 +128,9 @@ fn main() -> ExitCode {
 /// Where a broker is found says nothing to the broker itself.
 fn with_no_target(target: &TargetArgs, run: impl FnOnce() -> ExitCode) -> ExitCode {
     if target.is_given() {
-        let text = "--addr, --http and --json before the command are for commands that call a \
-                    broker; put the broker's own options after `serve`";
+        let text = "--addr, --http, --json and the flags about API key and TLS before the command \
+                    are for commands that call a broker; put the broker's own options after \
+                    `serve`";
         return Failure::Usage(text.to_owned()).report();
     }
     run()

@@ -5,7 +5,12 @@ use std::env;
 use clap::Args;
 use tanda_client::{Client, ReconnectPolicy};
 
-use crate::{failure::Failure, http_door::HttpDoor};
+use crate::{
+    credentials::KeyArgs,
+    encryption::{Encryption, TlsArgs},
+    failure::Failure,
+    http_door::{HttpDoor, Place},
+};
 
 const ADDR_ENV: &str = "TANDA_ADDR";
 const ADDR_DEFAULT: &str = "127.0.0.1:5555";
@@ -13,15 +18,19 @@ const HTTP_ENV: &str = "TANDA_HTTP";
 const HTTP_DEFAULT: &str = "http://127.0.0.1:15672";
 
 /// Flags of every command that calls a broker; they may stand before or after its name.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Broker")]
 pub(crate) struct TargetArgs {
     /// Fila door of the broker [env: TANDA_ADDR] [default: 127.0.0.1:5555]
     #[arg(long, value_name = "HOST:PORT")]
     addr: Option<String>,
-    /// HTTP door of the broker [env: TANDA_HTTP] [default: http://127.0.0.1:15672]
+    /// HTTP door of the broker; https:// where something in front of it speaks TLS [env: TANDA_HTTP] [default: http://127.0.0.1:15672]
     #[arg(long, value_name = "URL")]
     http: Option<String>,
+    #[command(flatten)]
+    key: KeyArgs,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Answer in JSON, for programs
     #[arg(long)]
     pub(crate) json: bool,
@@ -32,6 +41,8 @@ pub(crate) struct TargetArgs {
 pub(crate) struct Target {
     addr: String,
     http: String,
+    key: KeyArgs,
+    encryption: Encryption,
     pub(crate) json: bool,
 }
 
@@ -45,8 +56,8 @@ pub(crate) enum WhenLost {
 }
 
 impl TargetArgs {
-    pub(crate) const fn is_given(&self) -> bool {
-        self.addr.is_some() || self.http.is_some() || self.json
+    pub(crate) fn is_given(&self) -> bool {
+        *self != Self::default()
     }
 
     /// These flags, which win, and those that stood before the command.
@@ -60,6 +71,8 @@ impl TargetArgs {
         Target {
             addr: pick(self.addr.or(before.addr), ADDR_ENV, ADDR_DEFAULT),
             http: pick(self.http.or(before.http), HTTP_ENV, HTTP_DEFAULT),
+            key: self.key.or(before.key),
+            encryption: self.tls.or(before.tls),
             json: self.json || before.json,
         }
     }
@@ -77,15 +90,30 @@ impl Target {
             WhenLost::Fail => ReconnectPolicy::never(),
             WhenLost::Reconnect => ReconnectPolicy::default(),
         };
-        let builder = Client::builder().address(&self.addr).reconnect(policy);
+        let mut builder = Client::builder().address(&self.addr).reconnect(policy);
+        let key = self.key.load()?;
+        let has_key = key.is_some();
+        if let Some(key) = key {
+            builder = builder.api_key(key.reveal());
+        }
+        if self.encryption.is_asked() {
+            builder = builder.tls(self.encryption.load()?);
+        }
         builder.connect().await.map_err(|source| Failure::Connect {
             addr: self.addr.clone(),
+            has_key,
             source,
         })
     }
 
+    /// The HTTP door, which gets the same credentials as the Fila door.
     pub(crate) fn http(&self) -> Result<HttpDoor, Failure> {
-        HttpDoor::new(&self.http).map_err(Failure::Usage)
+        let place = Place::parse(&self.http).map_err(Failure::Usage)?;
+        let tls = match place.is_encrypted() {
+            true => Some(self.encryption.load()?),
+            false => None,
+        };
+        Ok(HttpDoor::new(place, self.key.load()?, tls))
     }
 
     pub(crate) fn addr(&self) -> &str {

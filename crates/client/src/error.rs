@@ -13,7 +13,7 @@ use tanda_wire::fila::error::META_RETRY_AFTER_MS;
 use tanda_wire::fila::{EncodeError, ErrorCode};
 
 use crate::throttle::InvalidThrottle;
-use crate::tls;
+use crate::tls::{self, TlsProblem};
 
 /// The server's refusal of a request, or of one item of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,16 +263,15 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// Whether the server was reached and TLS failed: it did not prove to be the one that was
-    /// called, did not accept this client's certificate, or does not speak TLS.
+    /// What TLS did not like, when the server was reached and TLS failed.
     #[must_use]
-    pub fn is_tls(&self) -> bool {
+    pub fn tls_problem(&self) -> Option<TlsProblem> {
         match self {
-            Self::Io(error) => tls::problem(error).is_some(),
+            Self::Io(error) => tls::problem(error).map(TlsProblem::of),
             Self::TimedOut { .. }
             | Self::Rejected(_)
             | Self::NotFila { .. }
-            | Self::Unencodable(_) => false,
+            | Self::Unencodable(_) => None,
         }
     }
 

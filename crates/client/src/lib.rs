@@ -87,4 +87,4 @@ pub use shell::dial::Dial;
 pub use subscription::Subscription;
 pub use tanda_wire::fila::{EncodeError, ErrorCode, Headers};
 pub use throttle::{AtMost, InvalidThrottle, Throttle, ThrottleProblem, WhenThrottleKeyMissing};
-pub use tls::{Tls, TlsBuilder, TlsError};
+pub use tls::{Tls, TlsBuilder, TlsError, TlsProblem};

@@ -229,6 +229,61 @@ impl fmt::Display for TlsError {
 
 impl std::error::Error for TlsError {}
 
+/// Why two sides that can reach each other have no TLS connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TlsProblem {
+    /// The server does not answer in TLS.
+    NotTls,
+    /// No trusted authority has signed the server's certificate.
+    UnknownAuthority,
+    /// The server's certificate is for another name or address.
+    WrongName,
+    /// The server's certificate has expired, or is not valid yet.
+    NotValidNow,
+    /// The server wants another certificate of this client, or wants one at all.
+    ClientCertificate,
+    /// Something else; the error's text says what.
+    Other,
+}
+
+impl TlsProblem {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "the enums of rustls are open, and only some of their errors have a remedy"
+    )]
+    pub(crate) const fn of(error: &rustls::Error) -> Self {
+        use rustls::{AlertDescription, CertificateError, Error};
+        match error {
+            Error::InvalidMessage(_) => Self::NotTls,
+            Error::InvalidCertificate(error) => match error {
+                CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                    Self::UnknownAuthority
+                }
+                CertificateError::NotValidForName
+                | CertificateError::NotValidForNameContext { .. } => Self::WrongName,
+                CertificateError::Expired
+                | CertificateError::ExpiredContext { .. }
+                | CertificateError::NotValidYet
+                | CertificateError::NotValidYetContext { .. } => Self::NotValidNow,
+                _ => Self::Other,
+            },
+            Error::AlertReceived(alert) => match alert {
+                AlertDescription::CertificateRequired
+                | AlertDescription::BadCertificate
+                | AlertDescription::UnsupportedCertificate
+                | AlertDescription::CertificateRevoked
+                | AlertDescription::CertificateExpired
+                | AlertDescription::CertificateUnknown
+                | AlertDescription::UnknownCA
+                | AlertDescription::AccessDenied => Self::ClientCertificate,
+                _ => Self::Other,
+            },
+            _ => Self::Other,
+        }
+    }
+}
+
 /// What TLS said when a stream could not be encrypted; `None` for errors of the network.
 pub(crate) fn problem(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()

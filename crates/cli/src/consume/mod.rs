@@ -4,11 +4,12 @@ mod exec;
 mod job;
 mod print;
 mod take;
+mod throttle;
 
 use std::time::Duration;
 
 use clap::Args;
-use tanda_client::{Client, Subscription};
+use tanda_client::{Client, Subscription, Throttle};
 
 use crate::{
     durations,
@@ -35,6 +36,12 @@ environment TANDA_MESSAGE_ID, TANDA_QUEUE, TANDA_FAIRNESS_KEY, TANDA_WEIGHT, TAN
 TANDA_REDRIVES, TANDA_ENQUEUED_AT_MS, TANDA_HEADERS (a JSON object) and TANDA_HEADER_<NAME>.
 Exit code 0 acknowledges the message, 75 asks for a retry after --retry-delay, anything else is a
 failure that the queue's retry policy handles. Leases are extended while commands run.
+
+--throttle 'api=100/1s' is at most 100 deliveries in any second. --throttle
+'api=100/1s,1000/1m;key=header:x-tenant' is that and at most 1000 in any minute, for each value of
+the header x-tenant. PARTS are header:NAME, attribute:NAME and fairness-key. Messages without the key
+share one bucket, or are not limited with missing=unthrottled. Consumers that give the same name
+share the counts, across queues. What waits keeps its attempts; `tanda throttle stats NAME` shows it.
 
 SIGINT or SIGTERM ends it: what runs is finished and settled, what has not begun is given back.")]
 pub(crate) struct ConsumeArgs {
@@ -70,6 +77,11 @@ pub(crate) struct ConsumeArgs {
         value_parser = clap::value_parser!(u32).range(1..),
     )]
     prefetch: Option<u32>,
+    /// Deliver at most so much, to all consumers of the queue together, as long as this one runs:
+    /// NAME=N/WINDOW[,N/WINDOW...][;key=PARTS][;missing=shared|unthrottled]; may be given several
+    /// times
+    #[arg(long, value_name = "THROTTLE", value_parser = throttle::parse)]
+    throttle: Vec<Throttle>,
     /// Print payloads only, each with a line end after it
     #[arg(long, conflicts_with_all = ["json", "exec"])]
     raw: bool,
@@ -117,7 +129,7 @@ async fn exec(
     command: String,
     signals: StopSignals,
 ) -> Result<(), Failure> {
-    let subscription = subscribe(client, &args.queue, args.parallel, args.count).await?;
+    let subscription = subscribe(client, args, args.parallel, args.count).await?;
     let take = take::Take::new(subscription, signals, args.count, args.wait);
     let job = job::Job::new(command, args.retry_delay);
     exec::Workers::new(take, job).run().await
@@ -140,7 +152,7 @@ async fn print(
         (None, Some(count)) if !args.ack => u32::try_from(count).unwrap_or(u32::MAX),
         (prefetch, _) => prefetch.unwrap_or(PREFETCH),
     };
-    let subscription = subscribe(client, &args.queue, prefetch, count).await?;
+    let subscription = subscribe(client, args, prefetch, count).await?;
     let take = take::Take::new(subscription, signals, count, wait);
     if args.ack {
         print::acknowledge(&client.consumer(), take, form).await
@@ -149,15 +161,20 @@ async fn print(
     }
 }
 
+/// Subscribes to the queue of the command line, with its throttles.
 async fn subscribe(
     client: &Client,
-    queue: &str,
+    args: &ConsumeArgs,
     prefetch: u32,
     count: Option<u64>,
 ) -> Result<Subscription, Failure> {
+    let queue = args.queue.as_str();
     let mut subscribe = client.consumer().subscribe(queue).prefetch(prefetch);
     if let Some(count) = count {
         subscribe = subscribe.messages_max(count);
+    }
+    for throttle in &args.throttle {
+        subscribe = subscribe.throttle(throttle.clone());
     }
     let opened = subscribe.open().await;
     opened.map_err(|error| Failure::request(format!("consume {queue:?}"), &error))

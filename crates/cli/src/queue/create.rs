@@ -7,8 +7,8 @@ use tanda_client::{
     admin::{Ordering, QueueSettings},
 };
 
-use super::{key_parts, policies::PolicyArgs};
-use crate::{failure::Failure, output::Output, target::TargetArgs};
+use super::{policies::PolicyArgs, scripts::NewScriptArgs};
+use crate::{failure::Failure, key_parts, output::Output, target::TargetArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct CreateArgs {
@@ -28,6 +28,8 @@ pub(crate) struct CreateArgs {
     /// --ordering-key, and idempotency-key, payload, headers. Fixed at creation
     #[arg(long, value_name = "PARTS", value_parser = key_parts::parse_dedup)]
     dedup_key: Option<PropertyKey>,
+    #[command(flatten)]
+    scripts: NewScriptArgs,
     #[command(flatten)]
     policies: PolicyArgs,
     #[command(flatten)]
@@ -56,6 +58,7 @@ pub(super) async fn run(args: CreateArgs, before: TargetArgs) -> Result<(), Fail
         settings = settings.dedup_key(key);
     }
     let settings = args.policies.put_into(settings);
+    let settings = args.scripts.put_into(settings)?;
     let target = args.target.or(before);
     let name = args.name;
     let admin = target.connect().await?.admin();

@@ -4,10 +4,10 @@ mod create;
 mod delete;
 mod explain;
 mod inspect;
-mod key_parts;
 mod list;
 mod policies;
 mod purge;
+mod scripts;
 mod sentences;
 mod update;
 

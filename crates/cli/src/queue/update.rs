@@ -3,13 +3,15 @@
 use clap::Args;
 use serde_json::json;
 
-use super::policies::PolicyArgs;
+use super::{policies::PolicyArgs, scripts::ScriptChangeArgs};
 use crate::{failure::Failure, output::Output, target::TargetArgs};
 
 #[derive(Args, Debug)]
 pub(crate) struct UpdateArgs {
     /// The queue
     name: String,
+    #[command(flatten)]
+    scripts: ScriptChangeArgs,
     #[command(flatten)]
     policies: PolicyArgs,
     #[command(flatten)]
@@ -18,15 +20,16 @@ pub(crate) struct UpdateArgs {
 
 pub(super) async fn run(args: UpdateArgs, before: TargetArgs) -> Result<(), Failure> {
     let name = args.name;
-    if args.policies.is_empty() {
-        let text = "nothing to change: name at least one policy; `tanda help queue update` lists \
-                    them";
+    if args.policies.is_empty() && args.scripts.is_empty() {
+        let text = "nothing to change: name at least one policy or script; `tanda help queue \
+                    update` lists them";
         return Err(Failure::Usage(text.to_owned()));
     }
+    let changes = args.scripts.put_into(args.policies.changes())?;
     let target = args.target.or(before);
     let admin = target.connect().await?.admin();
     admin
-        .update_queue(&name, &args.policies.changes())
+        .update_queue(&name, &changes)
         .await
         .map_err(|error| Failure::request(format!("update queue {name:?}"), &error))?;
     let mut out = Output::new();

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 use super::{Peer, handshake_ok};
-use crate::{Client, ConnectError, Tls, TlsError};
+use crate::{Client, ConnectError, Tls, TlsError, TlsProblem};
 
 /// A certificate authority, and what it has signed, as PEM.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -113,7 +113,8 @@ async fn a_server_proves_its_name_or_address() {
     by_name.meet(named).await.unwrap();
 
     let error = by_name.meet(trusting().build().unwrap()).await.unwrap_err();
-    assert!(error.is_tls() && !error.retryable(), "{error}");
+    assert_eq!(error.tls_problem(), Some(TlsProblem::WrongName));
+    assert!(!error.retryable(), "{error}");
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 }
 
@@ -122,7 +123,8 @@ async fn a_server_of_another_authority_is_refused() {
     let server = Server::start(&Authority::new(), "127.0.0.1", None).await;
     let other = Tls::builder().ca_pem(Authority::new().pem()).build();
     let error = server.meet(other.unwrap()).await.unwrap_err();
-    assert!(error.is_tls() && !error.retryable(), "{error}");
+    assert_eq!(error.tls_problem(), Some(TlsProblem::UnknownAuthority));
+    assert!(!error.retryable(), "{error}");
     assert!(
         error.to_string().starts_with("no TLS connection: "),
         "{error}"
@@ -138,9 +140,12 @@ async fn a_client_shows_its_certificate() {
     let with = trusting().identity_pem(certificate, key).build().unwrap();
     server.meet(with).await.unwrap();
 
-    // The refusal may come as an alert, or as the end of the connection.
-    let without = trusting().build().unwrap();
-    assert!(server.meet(without).await.is_err());
+    let error = server.meet(trusting().build().unwrap()).await.unwrap_err();
+    assert_eq!(
+        error.tls_problem(),
+        Some(TlsProblem::ClientCertificate),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -156,7 +161,7 @@ async fn a_server_without_tls_is_told_apart() {
     };
     let (client, ()) = tokio::join!(builder.connect(), answering);
     let error = client.unwrap_err();
-    assert!(error.is_tls(), "{error}");
+    assert_eq!(error.tls_problem(), Some(TlsProblem::NotTls), "{error}");
 }
 
 #[test]

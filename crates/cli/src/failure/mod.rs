@@ -4,7 +4,10 @@ use std::{fmt, io, process::ExitCode};
 
 use tanda_client::{ConnectError, ErrorCode, RequestError};
 
-use crate::note::note;
+use crate::{note::note, output::printable};
+
+mod connect;
+mod hints;
 
 /// A command that did not do what was asked.
 #[derive(Debug)]
@@ -19,6 +22,8 @@ pub(crate) enum Failure {
     Connect {
         /// Where it was expected.
         addr: String,
+        /// Whether an API key was given.
+        has_key: bool,
         /// What happened.
         source: ConnectError,
     },
@@ -32,6 +37,9 @@ pub(crate) enum Failure {
     /// Standard output cannot be written. When its reader is gone, that is no failure of ours.
     Output(io::Error),
 }
+
+/// Where the address of a queue's leader stands in a refusal.
+const LEADER_ADDR: &str = "leader_addr";
 
 /// For both doors: what most often is the reason.
 pub(crate) const IS_IT_RUNNING: &str = "is `tanda serve` running?";
@@ -72,31 +80,15 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Usage(text) | Self::NotFound(text) | Self::Refused(text) => f.write_str(text),
-            Self::Connect { addr, source } => {
-                write!(f, "cannot reach the Fila door at {addr}: {}", cause(source))?;
-                if source.retryable() {
-                    return write!(
-                        f,
-                        "; {IS_IT_RUNNING} --addr HOST:PORT (or TANDA_ADDR) names another place"
-                    );
-                }
-                if matches!(source, ConnectError::NotFila { .. }) {
-                    f.write_str("; another program listens there, or it is another door")?;
-                }
-                Ok(())
-            }
+            Self::Connect {
+                addr,
+                has_key,
+                source,
+            } => connect::explain(f, addr, *has_key, source),
             Self::Io { action, source } => write!(f, "cannot {action}: {source}"),
             Self::Output(error) => write!(f, "cannot write to standard output: {error}"),
         }
     }
-}
-
-/// The error without a second "cannot connect".
-fn cause(error: &ConnectError) -> String {
-    if let ConnectError::Io(error) = error {
-        return error.to_string();
-    }
-    error.to_string()
 }
 
 fn is_absence(code: ErrorCode) -> bool {
@@ -111,65 +103,26 @@ fn is_absence(code: ErrorCode) -> bool {
     )
 }
 
-/// An error of the client with what to do about it. Most refusals of Fila are a code without a
-/// text.
+/// An error of the client with what to do about it.
 pub(crate) fn explain(error: &RequestError) -> String {
-    let Some(code) = error.code() else {
+    let Some(hint) = error.code().and_then(hints::of) else {
         return error.to_string();
     };
-    let Some(hint) = hint(code) else {
-        return error.to_string();
-    };
-    format!("{hint} ({error})")
+    // This one says more than the code.
+    if let RequestError::InvalidThrottle(problem) = error {
+        return problem.to_string();
+    }
+    match error
+        .metadata()
+        .and_then(|metadata| metadata.get(LEADER_ADDR))
+    {
+        Some(leader) => format!(
+            "{hint}; call it: --addr {} ({error})",
+            printable(leader.as_bytes())
+        ),
+        None => format!("{hint} ({error})"),
+    }
 }
-
-fn hint(code: ErrorCode) -> Option<&'static str> {
-    let found = HINTS.iter().find(|(known, _)| *known == code);
-    found.map(|(_, hint)| *hint)
-}
-
-const HINTS: &[(ErrorCode, &str)] = &[
-    (
-        ErrorCode::QueueNotFound,
-        "there is no such queue; `tanda queue list` shows those there are, `tanda queue create` \
-         makes one",
-    ),
-    (
-        ErrorCode::MessageNotFound,
-        "the message is not leased any more: its lease ended, or it was settled before",
-    ),
-    (
-        ErrorCode::QueueAlreadyExists,
-        "a queue of this name, or its dead-letter queue, exists already; `tanda queue update` \
-         changes one",
-    ),
-    (
-        ErrorCode::ReservedQueueName,
-        "names ending in .dlq belong to dead-letter queues, which are made, changed and removed \
-         with their queue, and get their messages from it",
-    ),
-    (ErrorCode::NotADLQ, "it is not a dead-letter queue"),
-    (
-        ErrorCode::InvalidConfigValue,
-        "the broker does not take one of the values, or has as many of these as its limits allow",
-    ),
-    (
-        ErrorCode::OrderingKeyMissing,
-        "the queue keeps an order by key, and the message lacks a part of the key",
-    ),
-    (
-        ErrorCode::ChannelFull,
-        "the broker has too much waiting; try again in a moment",
-    ),
-    (
-        ErrorCode::StorageError,
-        "the broker cannot write to its disk; `tanda health` names the cause",
-    ),
-    (
-        ErrorCode::InvalidFrame,
-        "the broker cannot read the request; a message may be larger than limits.max_message",
-    ),
-];
 
 #[cfg(test)]
 mod tests {
@@ -187,15 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_connection_names_the_address_and_the_likely_reason() {
-        let failure = Failure::Connect {
-            addr: "127.0.0.1:1".to_owned(),
-            source: ConnectError::Io(io::ErrorKind::ConnectionRefused.into()),
-        };
-        let text = failure.to_string();
-        assert!(
-            text.contains("127.0.0.1:1") && text.contains(IS_IT_RUNNING),
-            "{text}"
-        );
+    fn the_leader_is_named() {
+        let mut rejection = Rejection::from_code(ErrorCode::NotLeader);
+        let leader = "10.0.0.2:5555".to_owned();
+        rejection.metadata.insert(LEADER_ADDR.to_owned(), leader);
+        let text = explain(&RequestError::Rejected(rejection));
+        assert!(text.contains("--addr 10.0.0.2:5555"), "{text}");
     }
 }

@@ -1,12 +1,16 @@
 //! Property keys as they are typed: `header:account,fairness-key`.
 
+use serde_json::{Value, json};
 use tanda_client::{KeyPart, PropertyKey};
+
+use crate::output::printable;
 
 /// Where a key is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     Ordering,
     Deduplication,
+    Throttle,
 }
 
 const PARTS: &str = "header:NAME, attribute:NAME and fairness-key";
@@ -17,7 +21,7 @@ const DEDUP_PARTS: &str = "header:NAME, attribute:NAME, fairness-key, idempotenc
 ///
 /// # Errors
 /// Names the part that is wrong, and those there are.
-pub(super) fn parse(text: &str, purpose: Purpose) -> Result<PropertyKey, String> {
+pub(crate) fn parse(text: &str, purpose: Purpose) -> Result<PropertyKey, String> {
     let parts: Result<Vec<KeyPart>, String> = text
         .split(',')
         .map(|part| parse_part(part, purpose))
@@ -25,12 +29,53 @@ pub(super) fn parse(text: &str, purpose: Purpose) -> Result<PropertyKey, String>
     Ok(PropertyKey::of(parts?))
 }
 
-pub(super) fn parse_ordering(text: &str) -> Result<PropertyKey, String> {
+pub(crate) fn parse_ordering(text: &str) -> Result<PropertyKey, String> {
     parse(text, Purpose::Ordering)
 }
 
-pub(super) fn parse_dedup(text: &str) -> Result<PropertyKey, String> {
+pub(crate) fn parse_throttle(text: &str) -> Result<PropertyKey, String> {
+    parse(text, Purpose::Throttle)
+}
+
+pub(crate) fn parse_dedup(text: &str) -> Result<PropertyKey, String> {
     parse(text, Purpose::Deduplication)
+}
+
+/// A key in the form in which it is typed.
+pub(crate) fn shown(key: &PropertyKey) -> String {
+    let part = |part: &KeyPart| {
+        let (kind, name) = kind_and_name(part);
+        let colon = if name.is_empty() { "" } else { ":" };
+        let kind = match kind {
+            "all_headers" => "headers".to_owned(),
+            kind => kind.replace('_', "-"),
+        };
+        format!("{kind}{colon}{}", printable(name.as_bytes()))
+    };
+    let parts: Vec<String> = key.parts.iter().map(part).collect();
+    parts.join(",")
+}
+
+/// A key as the HTTP door tells one.
+pub(crate) fn json(key: &PropertyKey) -> Value {
+    let part = |part: &KeyPart| {
+        let (kind, name) = kind_and_name(part);
+        json!({"kind": kind, "name": name})
+    };
+    key.parts.iter().map(part).collect()
+}
+
+fn kind_and_name(part: &KeyPart) -> (&'static str, &str) {
+    match part {
+        KeyPart::Header(name) => ("header", name),
+        KeyPart::FairnessKey => ("fairness_key", ""),
+        KeyPart::Attribute(name) => ("attribute", name),
+        KeyPart::IdempotencyKey => ("idempotency_key", ""),
+        KeyPart::PayloadHash => ("payload", ""),
+        KeyPart::HeadersHash => ("all_headers", ""),
+        KeyPart::Unknown { name, .. } => ("unknown", name),
+        _ => ("unknown", ""),
+    }
 }
 
 fn parse_part(text: &str, purpose: Purpose) -> Result<KeyPart, String> {
@@ -52,7 +97,7 @@ fn parse_part(text: &str, purpose: Purpose) -> Result<KeyPart, String> {
     };
     part.ok_or_else(|| {
         let allowed = match purpose {
-            Purpose::Ordering => PARTS,
+            Purpose::Ordering | Purpose::Throttle => PARTS,
             Purpose::Deduplication => DEDUP_PARTS,
         };
         format!("{text:?} is no part of such a key; parts are {allowed}, separated by commas")
@@ -78,6 +123,19 @@ mod tests {
                 KeyPart::HeadersHash,
             ]
         );
+    }
+
+    #[test]
+    fn a_key_is_shown_as_it_is_typed() {
+        for text in [
+            "header:a:b,attribute:x,fairness-key",
+            "idempotency-key,payload,headers",
+        ] {
+            assert_eq!(shown(&parse_dedup(text).unwrap()), text);
+        }
+        let kinds = json(&parse_dedup("headers,header:a").unwrap());
+        assert_eq!(kinds[0]["kind"], "all_headers");
+        assert_eq!(kinds[1]["name"], "a");
     }
 
     #[test]
