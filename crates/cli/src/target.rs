@@ -14,6 +14,7 @@ use crate::{
 
 const ADDR_ENV: &str = "TANDA_ADDR";
 const ADDR_DEFAULT: &str = "127.0.0.1:5555";
+const ADDR_DEFAULT_TLS: &str = "127.0.0.1:5556";
 const HTTP_ENV: &str = "TANDA_HTTP";
 const HTTP_DEFAULT: &str = "http://127.0.0.1:15672";
 
@@ -21,10 +22,11 @@ const HTTP_DEFAULT: &str = "http://127.0.0.1:15672";
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
 #[command(next_help_heading = "Broker")]
 pub(crate) struct TargetArgs {
-    /// Fila door of the broker [env: TANDA_ADDR] [default: 127.0.0.1:5555]
+    /// Fila door of the broker [env: TANDA_ADDR] [default: 127.0.0.1:5555; with TLS port 5556]
     #[arg(long, value_name = "HOST:PORT")]
     addr: Option<String>,
-    /// HTTP door of the broker; https:// where something in front of it speaks TLS [env: TANDA_HTTP] [default: http://127.0.0.1:15672]
+    /// HTTP door of the broker; https:// for the one with TLS
+    /// [env: TANDA_HTTP] [default: http://127.0.0.1:15672]
     #[arg(long, value_name = "URL")]
     http: Option<String>,
     #[command(flatten)]
@@ -68,11 +70,17 @@ impl TargetArgs {
                 .or_else(|| env::var(name).ok().filter(set))
                 .unwrap_or_else(|| default.to_owned())
         };
+        let encryption = self.tls.or(before.tls);
+        let addr_default = if encryption.is_asked() {
+            ADDR_DEFAULT_TLS
+        } else {
+            ADDR_DEFAULT
+        };
         Target {
-            addr: pick(self.addr.or(before.addr), ADDR_ENV, ADDR_DEFAULT),
+            addr: pick(self.addr.or(before.addr), ADDR_ENV, addr_default),
             http: pick(self.http.or(before.http), HTTP_ENV, HTTP_DEFAULT),
             key: self.key.or(before.key),
-            encryption: self.tls.or(before.tls),
+            encryption,
             json: self.json || before.json,
         }
     }

@@ -268,7 +268,7 @@ impl TlsProblem {
                 | CertificateError::NotValidYetContext { .. } => Self::NotValidNow,
                 _ => Self::Other,
             },
-            Error::AlertReceived(alert) => match alert {
+            Error::AlertReceived(
                 AlertDescription::CertificateRequired
                 | AlertDescription::BadCertificate
                 | AlertDescription::UnsupportedCertificate
@@ -276,9 +276,8 @@ impl TlsProblem {
                 | AlertDescription::CertificateExpired
                 | AlertDescription::CertificateUnknown
                 | AlertDescription::UnknownCA
-                | AlertDescription::AccessDenied => Self::ClientCertificate,
-                _ => Self::Other,
-            },
+                | AlertDescription::AccessDenied,
+            ) => Self::ClientCertificate,
             _ => Self::Other,
         }
     }
