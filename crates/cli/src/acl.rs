@@ -39,7 +39,9 @@ pub(crate) struct SetArgs {
     #[arg(value_name = "KEY_ID")]
     id: String,
     /// What it allows from now on: produce, consume or admin, and a pattern for queue names
-    #[arg(value_name = "KIND:PATTERN", value_parser = parse_grant, required_unless_present = "none")]
+    #[arg(
+        value_name = "KIND:PATTERN", value_parser = parse_grant, required_unless_present = "none",
+    )]
     grants: Vec<Permission>,
     /// Take away all grants
     #[arg(long, conflicts_with = "grants")]
@@ -60,9 +62,9 @@ pub(crate) async fn run(command: AclCommand, before: TargetArgs) -> Result<(), F
 /// # Errors
 /// Names what can be granted.
 pub(crate) fn parse_grant(text: &str) -> Result<Permission, String> {
-    let kind = |kind: &str| match PermissionKind::from_name(kind) {
-        PermissionKind::Other(_) => None,
-        known => Some(known),
+    let kind = |name: &str| {
+        let kind = PermissionKind::from_name(name);
+        (!matches!(kind, PermissionKind::Other(_))).then_some(kind)
     };
     text.split_once(':')
         .filter(|(_, pattern)| !pattern.is_empty())

@@ -37,11 +37,11 @@ TANDA_REDRIVES, TANDA_ENQUEUED_AT_MS, TANDA_HEADERS (a JSON object) and TANDA_HE
 Exit code 0 acknowledges the message, 75 asks for a retry after --retry-delay, anything else is a
 failure that the queue's retry policy handles. Leases are extended while commands run.
 
---throttle 'api=100/1s' is at most 100 deliveries in any second. --throttle
+--throttle 'api=100/1s' is at most 100 deliveries in any second; --throttle
 'api=100/1s,1000/1m;key=header:x-tenant' is that and at most 1000 in any minute, for each value of
-the header x-tenant. PARTS are header:NAME, attribute:NAME and fairness-key. Messages without the key
-share one bucket, or are not limited with missing=unthrottled. Consumers that give the same name
-share the counts, across queues. What waits keeps its attempts; `tanda throttle stats NAME` shows it.
+the header x-tenant. PARTS are header:NAME, attribute:NAME and fairness-key. Messages without the
+key share one bucket, or are not limited with missing=unthrottled. Consumers that give the same name
+share the counts, across queues. What waits uses no attempt; `tanda throttle stats NAME` shows it.
 
 SIGINT or SIGTERM ends it: what runs is finished and settled, what has not begun is given back.")]
 pub(crate) struct ConsumeArgs {

@@ -28,9 +28,13 @@ pub(super) fn explain(
         );
     }
     write!(f, "cannot reach the Fila door at {addr}: ")?;
-    match error {
-        ConnectError::Io(source) if error.tls_problem().is_none() => write!(f, "{source}")?,
-        _ => write!(f, "{error}")?,
+    if let ConnectError::Io(source) = error
+        && error.tls_problem().is_none()
+    {
+        // The error without a second "cannot connect".
+        write!(f, "{source}")?;
+    } else {
+        write!(f, "{error}")?;
     }
     match remedy(error) {
         Some(remedy) => write!(f, "; {remedy}"),
@@ -69,7 +73,7 @@ fn remedy(error: &ConnectError) -> Option<&'static str> {
             "the broker wants a certificate of an authority that it trusts: --cert FILE and --key \
              FILE give one",
         ),
-        _ => None,
+        TlsProblem::Other | _ => None,
     }
 }
 
