@@ -1,6 +1,9 @@
 //! Everything rare: queues, statistics, redrive, runtime configuration, explanations.
 
-use crate::{MessageId, Millis, QueueChanges, QueueConfig, QueueSpec};
+use crate::{
+    AclOf, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, CreateApiKeyError, Grant, KeyHash, MessageId,
+    Millis, NewApiKey, QueueChanges, QueueConfig, QueueSpec, SetAclError,
+};
 
 /// A rare request.
 #[derive(Clone, Debug)]
@@ -71,6 +74,32 @@ pub enum AdminRequest {
         /// One message.
         message: Option<MessageId>,
     },
+    /// Make an API key.
+    CreateApiKey(Box<NewApiKey>),
+    /// Make the configured first API key, a superadmin, unless it was made before.
+    Bootstrap {
+        /// The hash of its secret.
+        hash: KeyHash,
+    },
+    /// Revoke an API key.
+    RevokeApiKey {
+        /// Its id, as operators see it.
+        id: String,
+    },
+    /// All API keys, in the order in which they were made.
+    ListApiKeys,
+    /// Replace an API key's permissions.
+    SetAcl {
+        /// Its id, as operators see it.
+        id: String,
+        /// The new permissions.
+        grants: Vec<Grant>,
+    },
+    /// An API key's permissions.
+    GetAcl {
+        /// Its id, as operators see it.
+        id: String,
+    },
 }
 
 impl AdminRequest {
@@ -95,7 +124,17 @@ impl AdminRequest {
             | Self::Explain { name, .. } => name.len(),
             Self::GetConfig { key } => key.len(),
             Self::ListConfig { prefix } => prefix.len(),
-            Self::ListQueues | Self::SetRebalancing(_) | Self::ClusterStatus => 0,
+            Self::CreateApiKey(new) => new.name.len(),
+            Self::RevokeApiKey { id } | Self::GetAcl { id } => id.len(),
+            Self::SetAcl { id, grants } => {
+                let grant = |grant: &Grant| size_of::<Grant>() + grant.pattern.len();
+                id.len() + grants.iter().map(grant).sum::<usize>()
+            }
+            Self::ListQueues
+            | Self::SetRebalancing(_)
+            | Self::ClusterStatus
+            | Self::Bootstrap { .. }
+            | Self::ListApiKeys => 0,
         }
     }
 }
@@ -132,6 +171,18 @@ pub enum AdminReply {
     ClusterStatus(ClusterStatus),
     /// Why nothing moves.
     Explained(Result<QueueExplanation, QueueNotFound>),
+    /// The new API key.
+    ApiKeyCreated(Result<ApiKeyInfo, CreateApiKeyError>),
+    /// What became of the configured first API key.
+    Bootstrapped(Result<Bootstrapped, CreateApiKeyError>),
+    /// The API key that is gone.
+    ApiKeyRevoked(Result<ApiKeyInfo, ApiKeyNotFound>),
+    /// All API keys.
+    ApiKeys(Vec<ApiKeyInfo>),
+    /// The API key whose permissions were replaced.
+    AclSet(Result<ApiKeyInfo, SetAclError>),
+    /// An API key's permissions.
+    Acl(Result<AclOf, ApiKeyNotFound>),
 }
 
 /// How leadership is rebalanced.

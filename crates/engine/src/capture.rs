@@ -3,13 +3,15 @@
 //!
 //! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole
 //! by
-//! its records (a queue's policies and positions, runtime configuration, the shard's switches, what
+//! its records (a queue's policies and positions, runtime configuration, API keys, the shard's
+//! switches, what
 //! a key weighs, remembered keys) may be newer than the position: the records after it set it
 //! again.
 
 use core::ops::Bound::{Excluded, Unbounded};
 
 use crate::engine::{Cx, Engine};
+use crate::keys::{ApiKeyId, encode_acl, encode_key};
 use crate::queue::entries::Slot;
 use crate::queue::page_walks::PageCursor;
 use crate::queues::QueueIndex;
@@ -33,6 +35,10 @@ enum Stage {
     Shard,
     /// Runtime configuration after this key.
     Config(Option<String>),
+    /// What is remembered of API keys that are gone.
+    KeyCounters,
+    /// API keys after this one.
+    ApiKeys(ApiKeyId),
     /// A queue's own record; from here on of each queue.
     Record,
     Slots(Slot),
@@ -80,6 +86,15 @@ impl Engine {
                     capture.stage = Stage::Config(None);
                 }
                 Stage::Config(_) => self.capture_config(&mut capture, &mut left, out),
+                Stage::KeyCounters => {
+                    let mut record = Vec::new();
+                    self.keys.encode_counters(&mut record, capture.now);
+                    out.push(record);
+                    capture.stage = Stage::ApiKeys(ApiKeyId(0));
+                }
+                Stage::ApiKeys(after) => {
+                    capture.stage = self.capture_api_key(capture.now, after, out);
+                }
                 Stage::Record if capture.queue >= self.queues.end() => return true,
                 Stage::Record
                 | Stage::Slots(_)
@@ -126,8 +141,24 @@ impl Engine {
         }
         capture.stage = match last {
             Some(last) => Stage::Config(Some(last.clone())),
-            None => Stage::Record,
+            None => Stage::KeyCounters,
         };
+    }
+
+    /// The first key after `after` with its permissions; returns what comes next.
+    fn capture_api_key(&self, now: Millis, after: ApiKeyId, out: &mut Vec<Vec<u8>>) -> Stage {
+        let Some(key) = self.keys.after(after) else {
+            return Stage::Record;
+        };
+        let mut record = Vec::new();
+        encode_key(&mut record, now, key);
+        out.push(record);
+        if !key.grants.is_empty() {
+            let mut record = Vec::new();
+            encode_acl(&mut record, now, key.id, &key.grants);
+            out.push(record);
+        }
+        Stage::ApiKeys(key.id)
     }
 
     /// Takes the next part of a queue. True when it has been gone over.
@@ -171,7 +202,11 @@ impl Engine {
                 out.extend(queue.captured_keys(start, budget));
                 return is_over;
             }
-            Stage::Shard | Stage::Config(_) | Stage::Record => {
+            Stage::Shard
+            | Stage::Config(_)
+            | Stage::KeyCounters
+            | Stage::ApiKeys(_)
+            | Stage::Record => {
                 out.extend(self.queue_record(capture.queue, capture.now));
                 capture.stage = Stage::Slots(0);
                 return false;

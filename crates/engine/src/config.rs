@@ -85,6 +85,14 @@ pub struct Limits {
     pub config_entries_max: usize,
     /// Runtime configuration: bytes of a key.
     pub config_key_bytes_max: usize,
+    /// API keys.
+    pub api_keys_max: u32,
+    /// Permissions of one API key.
+    pub permissions_max: usize,
+    /// Bytes of one permission's pattern.
+    pub pattern_bytes_max: usize,
+    /// Bytes of the patterns of all API keys.
+    pub pattern_total_bytes_max: usize,
 }
 
 impl Default for Limits {
@@ -97,6 +105,10 @@ impl Default for Limits {
             throttle_limits_max: 8,
             config_entries_max: 100_000,
             config_key_bytes_max: 1024,
+            api_keys_max: 10_000,
+            permissions_max: 256,
+            pattern_bytes_max: 255,
+            pattern_total_bytes_max: 32 << 20,
         }
     }
 }

@@ -7,6 +7,7 @@ use ahash::RandomState;
 use crate::capture::Capture;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
+use crate::keys::Keys;
 use crate::message_ids::MessageIds;
 use crate::paging::{Paging, WRITES_MAX};
 use crate::queue::Queue;
@@ -37,6 +38,7 @@ pub struct Engine {
     pub(crate) consumers: Consumers,
     /// Runtime configuration.
     pub(crate) runtime: BTreeMap<String, String>,
+    pub(crate) keys: Keys,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
@@ -98,6 +100,7 @@ impl Engine {
             ids: MessageIds::new(a ^ d.rotate_left(32)),
             consumers: Consumers::new(&hasher),
             runtime: BTreeMap::new(),
+            keys: Keys::new(&hasher),
             shard: ShardState::default(),
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
@@ -180,7 +183,7 @@ impl Engine {
     /// Rough bytes of memory that the engine takes for queues and messages. Cheap.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let config = self.runtime.len() * 256;
+        let config = self.runtime.len() * 256 + self.keys.memory_bytes();
         let scratch = self.record.capacity() + self.store.record.capacity();
         (self.queue_bytes + config + scratch) as u64
     }
@@ -258,6 +261,7 @@ impl Engine {
     /// # Panics
     /// When an invariant does not hold.
     pub fn assert_invariants(&self) {
+        self.keys.assert_invariants();
         let mut needed = self
             .graveyard
             .iter()

@@ -24,6 +24,7 @@ mod ids;
 mod jobs;
 mod journal;
 mod key;
+mod keys;
 mod message_ids;
 mod moves;
 mod on_admin;
@@ -68,6 +69,10 @@ pub use engine::{Engine, ReplayError};
 pub use expand::expand_state;
 pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId};
 pub use journal::Journal;
+pub use keys::{
+    AclOf, ApiKey, ApiKeyId, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, Caller, CreateApiKeyError,
+    CredentialError, Grant, KeyHash, KeyTable, NewApiKey, Permission, SetAclError,
+};
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
 pub use page::page_bytes;
 pub use paging::PageErrors;

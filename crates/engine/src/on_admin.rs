@@ -45,6 +45,16 @@ impl Engine {
                 AdminReply::RebalancingSet
             }
             AdminRequest::ClusterStatus => AdminReply::ClusterStatus(self.cluster_status(cx.now)),
+            AdminRequest::CreateApiKey(new) => AdminReply::ApiKeyCreated(self.create_key(cx, &new)),
+            AdminRequest::Bootstrap { hash } => AdminReply::Bootstrapped(self.bootstrap(cx, hash)),
+            AdminRequest::RevokeApiKey { id } => {
+                AdminReply::ApiKeyRevoked(self.revoke_key(cx, &id))
+            }
+            AdminRequest::ListApiKeys => AdminReply::ApiKeys(self.list_keys()),
+            AdminRequest::SetAcl { id, grants } => {
+                AdminReply::AclSet(self.set_acl(cx, &id, grants))
+            }
+            AdminRequest::GetAcl { id } => AdminReply::Acl(self.acl(&id)),
         };
         self.answer(cx, to, reply);
     }

@@ -72,7 +72,16 @@ impl Engine {
         results: &mut Vec<SettleResult>,
     ) -> Lsn {
         let Some(index) = self.queues.find(name.text(&batch.data)) else {
-            results.extend(items.iter().map(|_| Err(SettleError::MessageNotFound)));
+            results.extend(items.iter().map(|item| match item.settlement {
+                // Whether the queue exists is not said to who may not know.
+                Settlement::Refused(error) => Err(error),
+                Settlement::Ack
+                | Settlement::Fail { .. }
+                | Settlement::Requeue
+                | Settlement::Unsent { .. }
+                | Settlement::Reject
+                | Settlement::Extend { .. } => Err(SettleError::MessageNotFound),
+            }));
             return self.queues.last_lsn;
         };
         let mut scratch = core::mem::take(&mut self.pass.settle);

@@ -54,6 +54,10 @@ pub(crate) enum Kind {
     Remembered = 16,
     /// A snapshot counts from here on: the log may have lost what lies before its position.
     Snapshot = 17,
+    /// An API key was made or revoked, or what is remembered of those that are gone.
+    ApiKey = 20,
+    /// What an API key may do.
+    Acl = 21,
 }
 
 impl Kind {
@@ -76,6 +80,8 @@ impl Kind {
             15 => Self::PageLoaded,
             16 => Self::Remembered,
             17 => Self::Snapshot,
+            20 => Self::ApiKey,
+            21 => Self::Acl,
             _ => return None,
         })
     }

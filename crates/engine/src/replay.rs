@@ -146,6 +146,8 @@ impl Engine {
                 Ok(())
             }
             Kind::Shard => self.apply_shard(&mut reader),
+            Kind::ApiKey => self.keys.apply_key(&mut reader),
+            Kind::Acl => self.keys.apply_acl(&mut reader),
             // Whoever reads the log knows which snapshot it has.
             Kind::Snapshot => reader.u64().map(|_| ()),
             Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),

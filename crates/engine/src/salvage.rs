@@ -70,6 +70,8 @@ impl Engine {
             | Kind::Shard
             | Kind::Requeued
             | Kind::Snapshot
+            | Kind::ApiKey
+            | Kind::Acl
             | Kind::Image
             | Kind::Remembered => self.replay(at, record).map(|()| 0),
         }

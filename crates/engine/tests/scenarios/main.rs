@@ -20,6 +20,7 @@ mod deduplication;
 mod delays;
 mod durability;
 mod fairness;
+mod keys;
 mod leases;
 mod log_release;
 mod ordering;
