@@ -254,6 +254,8 @@ fn reply_bytes(reply: &AdminReply) -> usize {
     let entries = match reply {
         AdminReply::Stats(Ok(stats)) => stats.keys.len(),
         AdminReply::Queues(queues) => queues.len(),
+        AdminReply::ApiKeys(keys) => keys.len(),
+        AdminReply::Acl(Ok(acl)) => acl.grants.len(),
         AdminReply::ConfigList(entries) => {
             return entries.iter().map(|(k, v)| ENTRY + k.len() + v.len()).sum();
         }
@@ -268,7 +270,12 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Config(_)
         | AdminReply::RebalancingSet
         | AdminReply::ClusterStatus(_)
-        | AdminReply::Explained(_) => 1,
+        | AdminReply::Explained(_)
+        | AdminReply::ApiKeyCreated(_)
+        | AdminReply::Bootstrapped(_)
+        | AdminReply::ApiKeyRevoked(_)
+        | AdminReply::AclSet(_)
+        | AdminReply::Acl(Err(_)) => 1,
     };
     entries * 2 * ENTRY
 }

@@ -22,6 +22,7 @@ mod config;
 mod copying;
 mod delivery;
 mod effects;
+mod keys;
 mod log_journal;
 mod look_after;
 mod node;

@@ -12,6 +12,7 @@ mod backup;
 mod crashes;
 mod durability;
 mod failures;
+mod keys;
 mod memory;
 mod recovery;
 mod returns;
