@@ -9,4 +9,6 @@
 //!  socket bytes ◄── output   ◄─ on_event     ◄── engine
 //! ```
 
+pub mod audit;
 pub mod fila;
+pub mod secret;

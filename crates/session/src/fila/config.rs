@@ -1,5 +1,19 @@
 //! The bounds of Fila connections.
 
+use std::sync::Arc;
+
+use crate::secret::Entropy;
+
+/// Whether peers must show a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authentication {
+    /// No: everybody may do everything.
+    #[default]
+    Off,
+    /// Yes, one that is good.
+    On,
+}
+
 /// What every Fila connection of a server is told.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
@@ -36,6 +50,11 @@ pub struct SessionConfig {
     pub retry_after_ms: u64,
     /// This node's `host:port` for clients.
     pub advertised_addr: String,
+    /// Whether peers must show a key. If so, the session needs to be told of the keys
+    /// ([`super::FilaSession::on_keys`]) before the first bytes.
+    pub authentication: Authentication,
+    /// Where the secrets of new keys come from; without it none can be made.
+    pub entropy: Option<Arc<dyn Entropy>>,
 }
 
 impl SessionConfig {
@@ -70,6 +89,8 @@ impl Default for SessionConfig {
             pong_timeout_ms: 30_000,
             retry_after_ms: 100,
             advertised_addr: String::new(),
+            authentication: Authentication::Off,
+            entropy: None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Which Fila code stands for which refusal of the engine. Each function is exhaustive.
 
 use tanda_engine::{
-    CreateQueueError, DeleteQueueError, PublishError, RedriveError, RuntimeConfigError,
-    SettleError, SubscribeError, UpdateQueueError,
+    CreateApiKeyError, CreateQueueError, DeleteQueueError, PublishError, RedriveError,
+    RuntimeConfigError, SetAclError, SettleError, SubscribeError, UpdateQueueError,
 };
 use tanda_wire::fila::ErrorCode;
 
@@ -106,6 +106,28 @@ pub(super) const fn set_config(error: RuntimeConfigError) -> ErrorCode {
             ErrorCode::InvalidConfigValue
         }
         RuntimeConfigError::Storage => ErrorCode::StorageError,
+    }
+}
+
+/// `CreateApiKeyResult`.
+pub(super) const fn create_key(error: &CreateApiKeyError) -> ErrorCode {
+    match error {
+        CreateApiKeyError::BadName { .. } | CreateApiKeyError::TooMany { .. } => {
+            ErrorCode::InvalidConfigValue
+        }
+        // The secret was drawn at random.
+        CreateApiKeyError::SecretInUse => ErrorCode::InternalError,
+        CreateApiKeyError::Storage => ErrorCode::StorageError,
+    }
+}
+
+/// `SetAclResult`.
+pub(super) const fn set_acl(error: &SetAclError) -> ErrorCode {
+    match error {
+        SetAclError::NotFound => ErrorCode::ApiKeyNotFound,
+        SetAclError::TooMany { .. }
+        | SetAclError::BadPattern { .. }
+        | SetAclError::TooManyBytes { .. } => ErrorCode::InvalidConfigValue,
     }
 }
 

@@ -80,10 +80,12 @@ fn settled(link: &mut Link, token: u32, results: &[SettleResult]) {
         | Kind::Publish
         | Kind::Subscribing
         | Kind::Cancelled
+        | Kind::Denied(_)
         | Kind::Subscribed
         | Kind::Admin
         | Kind::Routes(_)
-        | Kind::MoveLeader => Opcode::AckResult,
+        | Kind::MoveLeader
+        | Kind::Keys(_) => Opcode::AckResult,
     };
     link.outbound.frame(opcode, entry.request_id, |out| {
         out.reserve(4 + results.len());
@@ -113,6 +115,14 @@ fn extended(link: &mut Link, request_id: u32, results: &[SettleResult]) {
 }
 
 fn subscribed(link: &mut Link, token: u32, consumer: u64) {
+    if let Some(entry) = link.slots.entry(token)
+        && let Kind::Denied(code) = entry.kind
+    {
+        let request_id = entry.request_id;
+        link.slots.remove(token);
+        let text = "this key may not consume from this queue any more";
+        return link.outbound.error(request_id, code, text, &[]);
+    }
     if let Some(request_id) = link.slots.on_subscribed(token) {
         let consumer_id = format!("c{consumer}");
         link.outbound.body(

@@ -52,7 +52,9 @@ impl AwaitHandshake {
             refuse_version(link, handshake.protocol_version);
             return None;
         };
-        // Authentication is off: whatever key came, the connection may do everything.
+        if !link.authenticate(handshake.api_key) {
+            return None;
+        }
         let active = handshake.client_capabilities & SERVER_CAPABILITIES;
         let config = &link.config;
         let limits = ConnLimits {

@@ -9,6 +9,7 @@ use tanda_wire::fila::error::META_RETRY_AFTER_MS;
 use tanda_wire::fila::{Body, ErrorCode, Opcode};
 
 use super::SessionConfig;
+use super::authority::Authority;
 use super::outbound::Outbound;
 use super::requests::Requests;
 use super::slots::{Kind, Slots};
@@ -34,6 +35,7 @@ pub(super) struct Link {
     pub(super) slots: Slots,
     pub(super) requests: Requests,
     pub(super) outbound: Outbound,
+    pub(super) authority: Authority,
     /// The handshake is done, so the engine was or will be told of the connection.
     pub(super) is_connected: bool,
 }

@@ -20,19 +20,23 @@
 //!   end for a moment (unread bytes would turn the close into a reset that swallows the last
 //!   answer), close, [`FilaSession::close`].
 
+mod authority;
 mod config;
 mod errors;
 mod events;
 mod handshake;
 mod keepalive;
+mod key_replies;
 mod link;
 mod on_admin;
 mod on_cluster;
+mod on_keys;
 mod on_publish;
 mod on_settle;
 mod on_subscribe;
 mod open;
 mod outbound;
+mod permissions;
 mod queue_settings;
 mod replies;
 mod requests;
@@ -45,10 +49,12 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tanda_engine::{ConnId, Event, Millis, Request};
+use tanda_engine::{ConnId, Event, KeyTable, Millis, Request};
 use tanda_wire::fila::frame::{FrameError, FrameHeader, LENGTH_BYTES, frame_size, split_frame};
 
-pub use config::SessionConfig;
+use crate::audit::AuditEvent;
+use authority::Authority;
+pub use config::{Authentication, SessionConfig};
 use handshake::AwaitHandshake;
 use keepalive::Due;
 use link::{Call, Link};
@@ -114,6 +120,7 @@ impl FilaSession {
             slots: Slots::default(),
             requests: Requests::default(),
             outbound,
+            authority: Authority::new(),
             is_connected: false,
         };
         let state = State::AwaitHandshake(AwaitHandshake::new(&link));
@@ -192,6 +199,22 @@ impl FilaSession {
         self.after_input();
     }
 
+    /// Takes the newest table of keys, with authentication on. What it takes from the peer is in
+    /// force when this returns; call it before the bytes and events that come after the change.
+    pub fn on_keys(&mut self, now: Millis, keys: &Arc<KeyTable>) {
+        self.tell(now);
+        self.link.authority.keys = Arc::clone(keys);
+        self.check_key();
+        self.after_output();
+        self.after_input();
+    }
+
+    /// What is to be written down of keys and of who was turned away, oldest first. Pull it after
+    /// every other call; a few denials are kept, more are forgotten.
+    pub fn take_audit(&mut self) -> Vec<AuditEvent> {
+        core::mem::take(&mut self.link.authority.audit)
+    }
+
     /// Takes one event of the engine and encodes what it means for the peer.
     pub fn on_event(&mut self, now: Millis, event: Event) {
         self.tell(now);
@@ -224,7 +247,14 @@ impl FilaSession {
         {
             self.refuse_stream(&error);
         }
+        let lost = self.link.authority.lost;
         match &mut self.state {
+            State::Open(_) if lost.is_some_and(|lost| lost.close_at <= now) => {
+                if let Some(lost) = lost {
+                    self.link.unauthorized(0, lost.error);
+                }
+                self.begin_closing();
+            }
             State::AwaitHandshake(waiting) if waiting.deadline <= now => {
                 let waited_ms = self.link.config.handshake_timeout_ms;
                 let problem = format!("no Handshake came within {waited_ms} ms");
@@ -251,7 +281,11 @@ impl FilaSession {
     pub fn next_deadline(&self) -> Option<Millis> {
         let state = match &self.state {
             State::AwaitHandshake(waiting) => Some(waiting.deadline),
-            State::Open(open) => open.keepalive.deadline(&self.link.config),
+            State::Open(open) => {
+                let keepalive = open.keepalive.deadline(&self.link.config);
+                let key = self.link.authority.deadline();
+                keepalive.into_iter().chain(key).min()
+            }
             State::Closing(closing) => Some(closing.give_up_at).filter(|_| !self.is_closing()),
             State::Gone => None,
         };
@@ -336,6 +370,17 @@ impl FilaSession {
 
     fn tell(&mut self, now: Millis) {
         self.link.now = self.link.now.max(now);
+        let deadline = self.link.authority.deadline();
+        if deadline.is_some_and(|at| at <= self.link.now) {
+            self.check_key();
+        }
+    }
+
+    /// A connection that is closing has no subscriptions and takes no requests.
+    fn check_key(&mut self) {
+        if matches!(self.state, State::Open(_)) {
+            self.link.check_key();
+        }
     }
 
     const fn is_receiving(&self) -> bool {

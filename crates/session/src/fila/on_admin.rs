@@ -167,12 +167,3 @@ pub(super) fn on_throttle_bucket(link: &mut Link, call: &Call) {
         link.outbound.body(call.request_id, &result);
     }
 }
-
-/// API keys and permissions.
-pub(super) fn on_not_in_service(link: &mut Link, call: &Call) {
-    let problem = format!(
-        "{} is not in service yet: this version runs without authentication",
-        call.opcode
-    );
-    link.invalid_frame(call.request_id, &problem);
-}

@@ -16,10 +16,11 @@ pub(super) fn on_enqueue(link: &mut Link, call: Call) {
         Ok(batch) => decode_items(batch, &link.config),
         Err(error) => Err(error),
     };
-    let items = match items {
+    let mut items = match items {
         Ok(items) => items,
         Err(error) => return link.bad_body(&call, error),
     };
+    link.refuse_publishes(&call, &mut items);
     let Some(token) = link.slot(call.request_id, Kind::Publish) else {
         return;
     };

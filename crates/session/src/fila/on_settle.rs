@@ -70,7 +70,8 @@ fn decode_items<'a, T: Field<'a>>(
 }
 
 fn settle(link: &mut Link, call: Call, items: Option<Vec<SettleItem>>, kind: Kind) {
-    let Some(items) = items else { return };
+    let Some(mut items) = items else { return };
+    link.refuse_settlements(&call, &mut items);
     let Some(token) = link.slot(call.request_id, kind) else {
         return;
     };

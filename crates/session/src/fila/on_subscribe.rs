@@ -31,6 +31,9 @@ pub(super) fn on_consume(link: &mut Link, call: &Call, has_credit: bool) {
     let Some(token) = link.slot(call.request_id, Kind::Subscribing) else {
         return;
     };
+    if link.authority.caller.key().is_some() {
+        link.slots.set_queue(token, &spec.queue);
+    }
     let sub = link.sub_id(token);
     link.requests.push(Request::Subscribe { sub, spec });
 }

@@ -6,9 +6,10 @@ use tanda_wire::fila::control::{Disconnect, Ping, Pong};
 use tanda_wire::fila::frame::{FrameHeader, RequestIdClass, request_id_class};
 use tanda_wire::fila::{Direction, Opcode};
 
+use super::authority::Lost;
 use super::keepalive::Keepalive;
 use super::link::{Call, Link};
-use super::{on_admin, on_cluster, on_publish, on_settle, on_subscribe};
+use super::{on_admin, on_cluster, on_keys, on_publish, on_settle, on_subscribe, permissions};
 
 /// What a frame does to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,9 @@ impl Open {
 
     /// Takes one frame; `part` is what follows its header.
     pub(super) fn on_frame(&mut self, link: &mut Link, header: FrameHeader, part: Bytes) -> Next {
+        if let Some(lost) = link.authority.lost {
+            return on_lost_key(link, header, lost);
+        }
         if let Some(problem) = problem_of(link, header) {
             link.invalid_frame(header.request_id, &problem);
             self.reassembler.discard(header.request_id);
@@ -89,6 +93,7 @@ impl Open {
             Opcode::Pong => self.keepalive.on_pong(call.request_id),
             Opcode::Disconnect => return Next::Close,
             Opcode::Enqueue => on_publish::on_enqueue(link, call),
+            Opcode::Consume if permissions::refuses(link, &call) => {}
             Opcode::Consume => on_subscribe::on_consume(link, &call, self.has_credit),
             Opcode::Credit => on_subscribe::on_credit(link, &call),
             Opcode::CancelConsume => on_subscribe::on_cancel(link, &call),
@@ -107,12 +112,26 @@ impl Open {
     }
 }
 
+/// The key of this connection was revoked or has expired: its next request is its last.
+fn on_lost_key(link: &mut Link, header: FrameHeader, lost: Lost) -> Next {
+    if header.opcode == Opcode::Pong {
+        return Next::Stay;
+    }
+    if header.opcode != Opcode::Disconnect {
+        link.unauthorized(header.request_id, lost.error);
+    }
+    Next::Close
+}
+
 /// Everything but the hot path. Opcodes that are no requests were refused before.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "the rest are answers, refused in problem_of"
 )]
 fn on_rare(link: &mut Link, call: Call) {
+    if permissions::refuses(link, &call) {
+        return;
+    }
     match call.opcode {
         Opcode::CreateQueue => on_admin::on_create_queue(link, &call),
         Opcode::UpdateQueue => on_admin::on_update_queue(link, &call),
@@ -130,11 +149,11 @@ fn on_rare(link: &mut Link, call: Call) {
         Opcode::MoveQueueLeader => on_cluster::on_move_leader(link, &call),
         Opcode::SetRebalancing => on_cluster::on_set_rebalancing(link, &call),
         Opcode::GetClusterStatus => on_cluster::on_cluster_status(link, &call),
-        Opcode::CreateApiKey
-        | Opcode::RevokeApiKey
-        | Opcode::ListApiKeys
-        | Opcode::SetAcl
-        | Opcode::GetAcl => on_admin::on_not_in_service(link, &call),
+        Opcode::CreateApiKey => on_keys::on_create_key(link, &call),
+        Opcode::RevokeApiKey => on_keys::on_revoke_key(link, &call),
+        Opcode::ListApiKeys => on_keys::on_list_keys(link, &call),
+        Opcode::SetAcl => on_keys::on_set_acl(link, &call),
+        Opcode::GetAcl => on_keys::on_get_acl(link, &call),
         _ => link.invalid_frame(call.request_id, "this frame is not a request"),
     }
 }

@@ -157,6 +157,33 @@ impl Outbound {
         self.written = self.queued;
     }
 
+    /// Takes back all deliveries of which no byte was written. Their leases end by themselves.
+    pub(super) fn drop_deliveries(&mut self) {
+        let held = core::mem::take(&mut self.writing);
+        let filling = core::mem::take(&mut self.filling);
+        let all = [&*held, &*filling].concat();
+        let first = self.queued.saturating_sub(all.len() as u64);
+        let offset = |at: u64| usize::try_from(at.saturating_sub(first)).unwrap_or(usize::MAX);
+        let mut kept = Vec::new();
+        let mut from = first;
+        for mark in core::mem::take(&mut self.marks) {
+            let start = mark.end - mark.wire_bytes;
+            if start < first || self.is_shut {
+                // Its rest has to follow.
+                self.marks.push_back(mark);
+                continue;
+            }
+            let before = all.get(offset(from)..offset(start));
+            kept.extend_from_slice(before.unwrap_or_default());
+            from = mark.end;
+            self.delivery_bytes -= mark.wire_bytes;
+            self.drained += mark.budget_bytes;
+            self.queued -= mark.wire_bytes;
+        }
+        kept.extend_from_slice(all.get(offset(from)..).unwrap_or_default());
+        self.writing = BytesMut::from(Bytes::from(kept));
+    }
+
     /// Gives large buffers back when nothing is in them.
     pub(super) fn on_idle(&mut self) {
         if self.unwritten() == 0 && self.writing.is_empty() && self.filling.is_empty() {

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, ClusterStatus, QueueNotFound, QueueStats, QueueSummary, Rebalancing,
+    AdminReply, ClusterStatus, QueueNotFound, QueueStats, QueueSummary, Rebalancing, RedriveError,
+    Redriven,
 };
 use tanda_wire::fila::ErrorCode;
 use tanda_wire::fila::cluster::{
@@ -17,6 +18,7 @@ use tanda_wire::fila::redrive::RedriveResult;
 use tanda_wire::fila::stats::{FairnessKeyStats, GetStatsResult};
 
 use super::errors::{self, code_of};
+use super::key_replies;
 use super::link::Link;
 use super::on_cluster::RouteNames;
 use super::slots::{Entry, Kind};
@@ -43,22 +45,13 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
             | Kind::Extend
             | Kind::Subscribing
             | Kind::Cancelled
+            | Kind::Denied(_)
             | Kind::Subscribed
             | Kind::Admin
+            | Kind::Keys(_)
             | Kind::MoveLeader => list_queues(link, id, queues),
         },
-        AdminReply::Redriven(result) => {
-            let (error_code, redriven) = match result {
-                Ok(moved) => (ErrorCode::Ok, moved.redriven),
-                Err(error) => (errors::redrive(*error), 0),
-            };
-            let result = RedriveResult {
-                error_code,
-                redriven,
-                ..RedriveResult::default()
-            };
-            link.outbound.body(id, &result);
-        }
+        AdminReply::Redriven(result) => redriven(link, id, *result),
         AdminReply::ConfigSet(result) => {
             let error_code = code_of(*result, errors::set_config);
             link.outbound.body(id, &SetConfigResult { error_code });
@@ -83,7 +76,12 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
             link.outbound
                 .body(id, &MoveQueueLeaderResult { error_code });
         }
-        AdminReply::Purged(_) | AdminReply::Explained(_) => {
+        AdminReply::ApiKeyCreated(_)
+        | AdminReply::ApiKeyRevoked(_)
+        | AdminReply::ApiKeys(_)
+        | AdminReply::AclSet(_)
+        | AdminReply::Acl(_) => key_replies::on_reply(link, entry, reply),
+        AdminReply::Purged(_) | AdminReply::Explained(_) | AdminReply::Bootstrapped(_) => {
             let problem = "the broker answered a request that this protocol does not have";
             link.outbound
                 .error(id, ErrorCode::InternalError, problem, &[]);
@@ -103,6 +101,19 @@ fn created(link: &mut Link, id: u32, result: &Result<String, tanda_engine::Creat
             queue_id,
         },
     );
+}
+
+fn redriven(link: &mut Link, id: u32, result: Result<Redriven, RedriveError>) {
+    let (error_code, redriven) = match result {
+        Ok(moved) => (ErrorCode::Ok, moved.redriven),
+        Err(error) => (errors::redrive(error), 0),
+    };
+    let result = RedriveResult {
+        error_code,
+        redriven,
+        ..RedriveResult::default()
+    };
+    link.outbound.body(id, &result);
 }
 
 fn stats(link: &mut Link, id: u32, result: &Result<QueueStats, QueueNotFound>) {
@@ -149,8 +160,10 @@ fn stats(link: &mut Link, id: u32, result: &Result<QueueStats, QueueNotFound>) {
 }
 
 fn list_queues(link: &mut Link, id: u32, queues: &[QueueSummary]) {
+    let caller = &link.authority.caller;
     let queues = queues
         .iter()
+        .filter(|queue| caller.may_touch(&queue.name))
         .map(|queue| QueueInfo {
             name: &queue.name,
             depth: queue.counts.depth,
@@ -170,7 +183,8 @@ fn list_queues(link: &mut Link, id: u32, queues: &[QueueSummary]) {
     );
 }
 
-/// `body` is the frame's, checked before. Queues that do not exist are left out.
+/// `body` is the frame's, checked before. Queues that do not exist are left out, and those that the
+/// peer may not touch.
 fn routes(link: &mut Link, id: u32, body: &Bytes, queues: &[QueueSummary]) {
     let addr = link.config.advertised_addr.clone();
     let route = |queue| QueueRoute {
@@ -180,8 +194,13 @@ fn routes(link: &mut Link, id: u32, body: &Bytes, queues: &[QueueSummary]) {
         shards: Vec::new(),
     };
     let names = RouteNames::new(body);
+    let caller = &link.authority.caller;
     let routes = if names.is_all() {
-        queues.iter().map(|queue| route(&*queue.name)).collect()
+        let names = queues.iter().map(|queue| &*queue.name);
+        names
+            .filter(|name| caller.may_touch(name))
+            .map(route)
+            .collect()
     } else {
         names
             .filter_map(Result::ok)
@@ -190,6 +209,7 @@ fn routes(link: &mut Link, id: u32, body: &Bytes, queues: &[QueueSummary]) {
                     .binary_search_by(|queue| (*queue.name).cmp(name))
                     .is_ok()
             })
+            .filter(|name| caller.may_touch(name))
             .map(route)
             .collect()
     };

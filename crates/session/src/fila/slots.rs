@@ -7,6 +7,9 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use tanda_wire::fila::ErrorCode;
+
+use super::on_keys::KeysCall;
 
 /// What an event with a token belongs to.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub(super) struct Entry {
     pub(super) request_id: u32,
     /// What was asked.
     pub(super) kind: Kind,
+    /// The queue of a subscription, where its permission may be taken away.
+    queue: Option<Box<str>>,
 }
 
 /// What was asked.
@@ -32,6 +37,8 @@ pub(super) enum Kind {
     Subscribing,
     /// `Consume`, cancelled before its answer: the answer is still owed.
     Cancelled,
+    /// `Consume`, no longer permitted before its answer: it is answered with this.
+    Denied(ErrorCode),
     /// A live subscription.
     Subscribed,
     /// A rare request whose reply says which one it was.
@@ -40,6 +47,8 @@ pub(super) enum Kind {
     Routes(Bytes),
     /// `MoveQueueLeader`, for which the engine is asked whether the queue exists.
     MoveLeader,
+    /// A request about keys whose reply does not say all of it.
+    Keys(KeysCall),
 }
 
 impl Kind {
@@ -48,7 +57,10 @@ impl Kind {
     }
 
     const fn is_admin(&self) -> bool {
-        matches!(self, Self::Admin | Self::Routes(_) | Self::MoveLeader)
+        matches!(
+            self,
+            Self::Admin | Self::Routes(_) | Self::MoveLeader | Self::Keys(_)
+        )
     }
 }
 
@@ -99,7 +111,11 @@ impl Slots {
         self.waiting += usize::from(kind.is_waiting());
         self.admin_waiting += usize::from(kind.is_admin());
         let subscribing = matches!(kind, Kind::Subscribing);
-        slot.entry = Some(Entry { request_id, kind });
+        slot.entry = Some(Entry {
+            request_id,
+            kind,
+            queue: None,
+        });
         let token = u32::from(slot.uses) << 16 | u32::from(index);
         if subscribing {
             self.subscriptions.insert(request_id, token);
@@ -161,6 +177,36 @@ impl Slots {
             self.remove(token);
         }
         Some(token)
+    }
+
+    /// Notes which queue a subscription is of.
+    pub(super) fn set_queue(&mut self, token: u32, queue: &str) {
+        if let Some(entry) = self.entry_mut(token) {
+            entry.queue = Some(queue.into());
+        }
+    }
+
+    /// The queue of the live or wanted subscription of a request ID, if it was noted.
+    pub(super) fn queue_of(&self, request_id: u32) -> Option<&str> {
+        self.entry(self.subscription(request_id)?)?.queue.as_deref()
+    }
+
+    /// A cancelled subscription whose answer is still owed will be answered with `code`. False
+    /// when nothing is owed.
+    pub(super) fn deny(&mut self, token: u32, code: ErrorCode) -> bool {
+        let cancelled = self
+            .entry_mut(token)
+            .filter(|entry| matches!(entry.kind, Kind::Cancelled));
+        let Some(entry) = cancelled else {
+            return false;
+        };
+        entry.kind = Kind::Denied(code);
+        true
+    }
+
+    fn entry_mut(&mut self, token: u32) -> Option<&mut Entry> {
+        let slot = self.slots.get_mut(index_of(token))?;
+        slot.entry.as_mut().filter(|_| slot.uses == uses_of(token))
     }
 
     /// The request IDs of all live or wanted subscriptions.

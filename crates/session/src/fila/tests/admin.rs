@@ -10,7 +10,6 @@ use tanda_wire::fila::config::{
     ConfigEntry, GetConfig, GetConfigResult, ListConfig, ListConfigResult, SetConfig,
     SetConfigResult,
 };
-use tanda_wire::fila::keys::{CreateApiKey, GetAcl, ListApiKeys, RevokeApiKey, SetAcl};
 use tanda_wire::fila::property_key::{self, PropertyKey};
 use tanda_wire::fila::queue_admin::{
     CreateQueue, CreateQueueResult, DeleteQueue, DeleteQueueResult, ListQueues, ListQueuesResult,
@@ -23,7 +22,7 @@ use tanda_wire::fila::throttle::{
 };
 use tanda_wire::fila::{Body, ErrorCode};
 
-use super::{Peer, Seen, frame_of};
+use super::{Peer, Seen};
 
 /// Sends a request and returns what the engine is asked, with its token.
 pub(super) fn asked<'a, B: Body<'a>>(peer: &mut Peer, body: &B) -> (u32, AdminRequest) {
@@ -617,21 +616,6 @@ fn there_are_no_throttles_yet() {
         ..GetThrottleBucketResult::default()
     };
     assert_eq!(seen.decode::<GetThrottleBucketResult<'_>>(), expected);
-}
-
-#[test]
-fn keys_and_permissions_are_not_in_service() {
-    let mut peer = Peer::open();
-    for bytes in [
-        frame_of(5, &CreateApiKey::default()),
-        frame_of(5, &RevokeApiKey::default()),
-        frame_of(5, &ListApiKeys::default()),
-        frame_of(5, &SetAcl::default()),
-        frame_of(5, &GetAcl::default()),
-    ] {
-        let text = peer.expect_invalid(&bytes, 5);
-        assert!(text.contains("not in service"), "{text}");
-    }
 }
 
 #[test]

@@ -1,13 +1,16 @@
 //! A scripted peer and a scripted engine around one session.
 
 mod admin;
+mod authentication;
 mod batches;
 mod cluster;
 mod frames;
 mod handshake;
 mod hostile;
+mod key_admin;
 mod lifecycle;
 mod outbound;
+mod permissions;
 mod refusals;
 mod subscriptions;
 
