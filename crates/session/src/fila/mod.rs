@@ -25,6 +25,7 @@ mod config;
 mod errors;
 mod events;
 mod handshake;
+mod input_room;
 mod keepalive;
 mod key_replies;
 mod link;
@@ -50,12 +51,13 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tanda_engine::{ConnId, Event, KeyTable, Millis, Request};
-use tanda_wire::fila::frame::{FrameError, FrameHeader, LENGTH_BYTES, frame_size, split_frame};
+use tanda_wire::fila::frame::{FrameError, FrameHeader, LENGTH_BYTES, split_frame};
 
 use crate::audit::AuditEvent;
 use authority::Authority;
 pub use config::{Authentication, SessionConfig};
 use handshake::AwaitHandshake;
+use input_room::make_room;
 use keepalive::Due;
 use link::{Call, Link};
 use open::{Next, Open};
@@ -72,13 +74,6 @@ const LONE_LENGTH_MS: u64 = 1_000;
 
 /// The largest handshake: its key is at most 65,535 bytes, and fields may be appended one day.
 const HANDSHAKE_BYTES_MAX: u32 = 128 << 10;
-
-/// Room made at once for a frame that has only begun; more follows as bytes come.
-const READ_AHEAD_BYTES: usize = 4 << 10;
-/// Room for a frame, as a multiple of what has come of it.
-const ROOM_FACTOR: usize = 16;
-/// Beyond this much, only as much room again as has come.
-const ROOM_AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// One connection's state. Without I/O, clock and threads.
 #[derive(Debug)]
@@ -514,19 +509,4 @@ impl FilaSession {
             });
         }
     }
-}
-
-/// Makes room for the frame that has begun, but not beyond a multiple of what has come of it,
-/// because its length is only a claim. Room that is not written to costs no memory; growing in
-/// small steps copies what is there each time.
-fn make_room(input: &mut BytesMut) {
-    let missing = frame_size(input)
-        .unwrap_or_default()
-        .saturating_sub(input.len());
-    let ahead = input
-        .len()
-        .saturating_mul(ROOM_FACTOR)
-        .min(ROOM_AHEAD_BYTES_MAX);
-    let trusted = input.len().max(ahead).max(READ_AHEAD_BYTES);
-    input.reserve(missing.min(trusted));
 }

@@ -1,5 +1,10 @@
 //! Who gets in, and what happens when a key goes (fila-semantics: Connection).
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test stops at what it does not expect"
+)]
+
 use std::sync::Arc;
 
 use tanda_engine::{

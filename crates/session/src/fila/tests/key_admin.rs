@@ -1,5 +1,10 @@
 //! Keys and permissions over the protocol (fila: CreateApiKey to GetAcl).
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test stops at what it does not expect"
+)]
+
 use std::sync::Arc;
 
 use tanda_engine::{

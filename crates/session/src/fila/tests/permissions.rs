@@ -75,14 +75,16 @@ fn passes<'a, 'b, B: Body<'a>, R: Body<'b>>(peer: &mut Peer, body: &B, refusal: 
     assert!(peer.session.take_audit().is_empty());
 }
 
+fn forbid(code: &mut ErrorCode) {
+    *code = ErrorCode::Forbidden;
+}
+
 /// `$request` is refused to `$without`, with every field of `$result` that is not its code empty,
 /// and passes for `$with` and for a superadmin.
 macro_rules! needs {
     ($without:expr, $with:expr, $request:expr, $result:ident) => {
-        let refusal = $result {
-            error_code: ErrorCode::Forbidden,
-            ..$result::default()
-        };
+        let mut refusal = $result::default();
+        forbid(&mut refusal.error_code);
         refused(&mut peer_with($without), &$request, &refusal);
         passes(&mut peer_with($with), &$request, &refusal);
         passes(&mut superadmin(), &$request, &refusal);
@@ -180,10 +182,8 @@ fn keys_and_permissions_are_for_superadmins_only() {
     let mut root = superadmin();
     macro_rules! superadmins_only {
         ($request:expr, $result:ident) => {
-            let refusal = $result {
-                error_code: ErrorCode::Forbidden,
-                ..$result::default()
-            };
+            let mut refusal = $result::default();
+            forbid(&mut refusal.error_code);
             refused(&mut peer, &$request, &refusal);
             passes(&mut root, &$request, &refusal);
         };
