@@ -84,7 +84,7 @@ fn every_kind_has_its_byte() {
             assert_eq!(kind as u8, byte);
         }
     }
-    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 17);
+    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 19);
 }
 
 #[test]
