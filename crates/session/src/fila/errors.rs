@@ -71,12 +71,12 @@ pub(super) const fn create_queue(error: &CreateQueueError) -> ErrorCode {
     }
 }
 
-/// `UpdateQueueResult`. What is fixed at creation has no field in `UpdateQueue`, so
-/// `ImmutableSetting` cannot arise.
+/// `UpdateQueueResult`. What is fixed at creation has no field in `UpdateQueue`; all that is left
+/// to try are the settings of a dead-letter queue, which are fixed when its queue is made.
 pub(super) const fn update_queue(error: &UpdateQueueError) -> ErrorCode {
     match error {
         UpdateQueueError::NotFound => ErrorCode::QueueNotFound,
-        UpdateQueueError::ReservedName => ErrorCode::ReservedQueueName,
+        UpdateQueueError::ReservedName => ErrorCode::ImmutableSetting,
         UpdateQueueError::InvalidSetting { .. } => ErrorCode::InvalidConfigValue,
         UpdateQueueError::ScriptsUnsupported => ErrorCode::LuaCompilationError,
         UpdateQueueError::Storage => ErrorCode::StorageError,

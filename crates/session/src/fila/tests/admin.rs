@@ -377,7 +377,7 @@ fn update_and_delete_answers() {
         (Err(UpdateQueueError::NotFound), ErrorCode::QueueNotFound),
         (
             Err(UpdateQueueError::ReservedName),
-            ErrorCode::ReservedQueueName,
+            ErrorCode::ImmutableSetting,
         ),
         (Err(invalid), ErrorCode::InvalidConfigValue),
         (
