@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-const TANDA: &str = env!("CARGO_BIN_EXE_tanda");
+pub(crate) const TANDA: &str = env!("CARGO_BIN_EXE_tanda");
 
 static NEWEST: AtomicU32 = AtomicU32::new(0);
 
@@ -32,7 +32,11 @@ pub(crate) struct Ran {
 
 /// The binary without what the environment of the tests may say to it.
 pub(crate) fn tanda() -> Command {
-    let mut command = Command::new(TANDA);
+    clean(TANDA)
+}
+
+fn clean(program: &str) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("TANDA_") {
             command.env_remove(name);
@@ -109,13 +113,19 @@ impl Broker {
         &self.data_dir
     }
 
-    /// A command for this broker; the arguments are separated by spaces.
-    pub(crate) fn command(&self, line: &str) -> Command {
-        let mut command = tanda();
+    /// A program that finds this broker in its environment.
+    pub(crate) fn command_of(&self, program: &str) -> Command {
+        let mut command = clean(program);
         command
-            .args(line.split_whitespace())
             .env("TANDA_ADDR", &self.addr)
             .env("TANDA_HTTP", &self.http);
+        command
+    }
+
+    /// A command for this broker; the arguments are separated by spaces.
+    pub(crate) fn command(&self, line: &str) -> Command {
+        let mut command = self.command_of(TANDA);
+        command.args(line.split_whitespace());
         command
     }
 

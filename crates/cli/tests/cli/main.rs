@@ -10,7 +10,7 @@ mod backup;
 mod broker;
 mod consume;
 mod exit_codes;
+mod pages;
 mod queues;
 mod repair;
 mod send;
-mod tutorial;
