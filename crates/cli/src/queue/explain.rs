@@ -2,10 +2,19 @@
 
 use clap::Args;
 use serde_json::Value;
-use tanda_client::MessageId;
+use tanda_client::{MessageId, admin::ThrottleStats};
 
 use super::sentences;
-use crate::{failure::Failure, http_door::queue_path, moments, output::Output, target::TargetArgs};
+use crate::{
+    failure::Failure,
+    http_door::queue_path,
+    moments,
+    output::Output,
+    target::{Target, TargetArgs},
+};
+
+/// Buckets asked for of each throttle: one more than are named.
+const BUCKETS: u32 = 4;
 
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
@@ -27,7 +36,11 @@ pub(super) async fn run(args: ExplainArgs, before: TargetArgs) -> Result<(), Fai
     if target.json {
         out.document(&answer)?;
     } else {
-        for sentence in sentences::of(&answer, args.message, moments::now_ms()) {
+        let throttles = match answer.pointer("/counts/throttled").and_then(Value::as_u64) {
+            Some(1..) if args.message.is_none() => throttles(&target, &name).await?,
+            Some(_) | None => Vec::new(),
+        };
+        for sentence in sentences::of(&answer, &throttles, args.message, moments::now_ms()) {
             out.line(sentence)?;
         }
     }
@@ -39,4 +52,22 @@ pub(super) async fn run(args: ExplainArgs, before: TargetArgs) -> Result<(), Fai
         ))),
         _ => Ok(()),
     }
+}
+
+/// The throttles of a queue with their fullest buckets. Who may ask for a queue may not always ask
+/// for throttles: then there are none.
+async fn throttles(target: &Target, queue: &str) -> Result<Vec<ThrottleStats>, Failure> {
+    let admin = target.connect().await?.admin();
+    let stats = admin
+        .queue_stats(queue)
+        .await
+        .map_err(|error| Failure::request(format!("read the counts of queue {queue:?}"), &error))?;
+    let mut throttles = Vec::new();
+    for throttle in &stats.throttles {
+        // One that has gone meanwhile is no reason to say nothing.
+        if let Ok(stats) = admin.throttle_stats(&throttle.name, BUCKETS).await {
+            throttles.push(stats);
+        }
+    }
+    Ok(throttles)
 }

@@ -2,15 +2,17 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use tanda_client::admin::FairnessKeyStats;
+use tanda_client::admin::{FairnessKeyStats, ThrottleSummary};
 
 use crate::{
     durations,
     failure::Failure,
     http_door::queue_path,
+    key_parts, moments,
     output::{Output, printable},
     table::{Table, counted, grouped},
     target::TargetArgs,
+    throttle::{limits, summary_json},
 };
 
 /// Fairness keys shown to people; `--json` has all.
@@ -20,6 +22,9 @@ const KEYS_SHOWN: usize = 20;
 pub(crate) struct InspectArgs {
     /// The queue; a dead-letter queue too
     name: String,
+    /// Print the text of its scripts, too
+    #[arg(long)]
+    show_scripts: bool,
     #[command(flatten)]
     target: TargetArgs,
 }
@@ -40,12 +45,18 @@ pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Fai
         if let Some(fields) = details.as_object_mut() {
             let keys = keys.iter().map(key_json).collect();
             fields.insert("fairness_keys".to_owned(), keys);
+            let throttles = stats.throttles.iter().map(summary_json).collect();
+            fields.insert("throttles".to_owned(), throttles);
         }
         out.document(&details)?;
         return out.flush();
     }
     for (label, value) in facts(&details) {
         out.line(format_args!("{label:<22}{value}"))?;
+    }
+    if !stats.throttles.is_empty() {
+        out.line("")?;
+        out.line(throttles_table(&stats.throttles))?;
     }
     if !keys.is_empty() {
         out.line("")?;
@@ -55,7 +66,63 @@ pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Fai
         let more = counted(more as u64, "more fairness key");
         out.line(format_args!("and {more}; --json has all"))?;
     }
+    if args.show_scripts {
+        for hook in HOOKS {
+            if let Some(text) = script_text(&details, hook) {
+                out.line(format_args!("\n--- {hook}"))?;
+                out.bytes_line(text.trim_end_matches('\n').as_bytes())?;
+            }
+        }
+    }
     out.flush()
+}
+
+/// The scripts that a queue can have.
+const HOOKS: [&str; 2] = ["on_enqueue", "on_failure"];
+
+fn script_text<'a>(details: &'a Value, hook: &str) -> Option<&'a str> {
+    let script = details.pointer(&format!("/config/{hook}/text"));
+    script.and_then(Value::as_str)
+}
+
+/// How long a script is, and the beginning of its SHA-256, by which `sha256sum` finds its file.
+fn script(details: &Value, hook: &str) -> Option<String> {
+    let field = |name: &str| details.pointer(&format!("/config/{hook}/{name}"));
+    let bytes = field("bytes")?.as_u64()?;
+    let hash = field("sha256")?.as_str()?;
+    let hash = hash.get(..HASH_SHOWN).unwrap_or(hash);
+    Some(format!("{}, sha256 {hash}", counted(bytes, "byte")))
+}
+
+/// Digits of a script's hash that are shown.
+const HASH_SHOWN: usize = 12;
+
+/// What becomes of messages on which the script fails, where there is one.
+fn script_failure(details: &Value) -> Option<String> {
+    script(details, "on_enqueue")?;
+    let policy = details.pointer("/config/script_failure")?.as_str()?;
+    let after = details.pointer("/config/park_dead_letter_after");
+    match (policy, after.and_then(Value::as_u64)) {
+        ("park", Some(1)) => Some("park, dead letter after a failed try".to_owned()),
+        ("park", Some(tries @ 2..)) => {
+            let tries = grouped(tries);
+            Some(format!("park, dead letter after {tries} failed tries"))
+        }
+        (policy, _) => Some(policy.to_owned()),
+    }
+}
+
+fn throttles_table(throttles: &[ThrottleSummary]) -> Table {
+    let mut table = Table::new(&["THROTTLE", "AT MOST", "FOR EACH"], &["DECLARED BY"]);
+    for throttle in throttles {
+        table.row([
+            printable(throttle.name.as_bytes()),
+            limits(throttle),
+            key_parts::shown(&throttle.key),
+            grouped(u64::from(throttle.declaring_subscribers)),
+        ]);
+    }
+    table
 }
 
 fn key_json(key: &FairnessKeyStats) -> Value {
@@ -89,6 +156,9 @@ fn facts(details: &Value) -> Vec<(&'static str, String)> {
     };
     let number = |path: &str| details.pointer(path).and_then(Value::as_u64);
     let count = |path: &str| number(path).map(grouped);
+    // Most queues have none of these.
+    let some = |path: &str| number(path).filter(|count| *count > 0).map(grouped);
+    let moment = |path: &str| number(path).map(moments::utc);
     let duration = |path: &str| number(path).map(durations::exact);
     let list = [
         ("queue", text("/name")),
@@ -98,7 +168,14 @@ fn facts(details: &Value) -> Vec<(&'static str, String)> {
         ("waiting", count("/counts/depth")),
         ("  ready", count("/counts/ready")),
         ("  delayed", count("/counts/delayed")),
+        ("  throttled", some("/counts/throttled")),
         ("  behind their group", count("/counts/behind")),
+        ("  parked", some("/counts/unclassified")),
+        ("  behind a parked one", some("/counts/stopped")),
+        (
+            "  oldest parked",
+            moment("/counts/oldest_unclassified_at_ms"),
+        ),
         ("leased", count("/counts/in_flight")),
         ("bytes", count("/counts/bytes")),
         ("consumers", count("/counts/active_consumers")),
@@ -114,6 +191,9 @@ fn facts(details: &Value) -> Vec<(&'static str, String)> {
         ("backoff", backoff(details)),
         ("durability", text("/config/delivery_durability")),
         ("reclaim grace", duration("/config/reclaim_grace_ms")),
+        ("on_enqueue", script(details, "on_enqueue")),
+        ("on_failure", script(details, "on_failure")),
+        ("when on_enqueue fails", script_failure(details)),
     ];
     let known = |(label, value): (&'static str, Option<String>)| Some((label, value?));
     list.into_iter().filter_map(known).collect()
@@ -161,6 +241,33 @@ fn backoff(details: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scripts_are_shown_by_size_and_hash() {
+        let details = json!({
+            "counts": {"unclassified": 2, "throttled": 0, "oldest_unclassified_at_ms": 1},
+            "config": {
+                "on_enqueue": {"bytes": 1_234, "sha256": "0123456789abcdef", "text": "x = 1\n"},
+                "on_failure": null,
+                "script_failure": "park",
+                "park_dead_letter_after": 3,
+            },
+        });
+        assert_eq!(
+            facts(&details),
+            [
+                ("  parked", "2".to_owned()),
+                ("  oldest parked", "1970-01-01 00:00:00.001 UTC".to_owned()),
+                ("on_enqueue", "1,234 bytes, sha256 0123456789ab".to_owned()),
+                (
+                    "when on_enqueue fails",
+                    "park, dead letter after 3 failed tries".to_owned()
+                ),
+            ]
+        );
+        assert_eq!(script_text(&details, "on_enqueue"), Some("x = 1\n"));
+        assert_eq!(script_text(&details, "on_failure"), None);
+    }
 
     #[test]
     fn policies_are_shown_as_they_are_typed() {

@@ -3,7 +3,7 @@
 use clap::Args;
 use tanda_client::admin::BucketId;
 
-use super::{bucket_json, counts, limit, name, room_moment};
+use super::{bucket_json, bucket_name, counts, limit, room_moment};
 use crate::{failure::Failure, output::Output, table::grouped, target::TargetArgs};
 
 #[derive(Args, Debug)]
@@ -57,7 +57,7 @@ pub(super) async fn run(args: BucketArgs, before: TargetArgs) -> Result<(), Fail
         out.document(&bucket_json(&bucket))?;
         return out.flush();
     }
-    out.line(format_args!("{:<22}{}", "bucket", name(&bucket.id)))?;
+    out.line(format_args!("{:<22}{}", "bucket", bucket_name(&bucket.id)))?;
     for (limit_of, count) in summary.limits.iter().zip(counts(&bucket, &summary)) {
         let label = format!("at most {}", limit(limit_of));
         out.line(format_args!("{label:<22}{count}"))?;

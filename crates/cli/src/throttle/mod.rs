@@ -59,7 +59,7 @@ pub(crate) fn summary_json(summary: &ThrottleSummary) -> Value {
 }
 
 /// The values of a bucket, one per part of the key.
-fn name(bucket: &BucketId) -> String {
+pub(crate) fn bucket_name(bucket: &BucketId) -> String {
     match bucket {
         BucketId::Values(values) if values.is_empty() => "(all messages)".to_owned(),
         BucketId::Values(values) => joined(values),

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tanda_client::admin::{BucketStats, ThrottleStats};
 
-use super::{bucket_json, counts, limits, name, room, summary_json};
+use super::{bucket_json, bucket_name, counts, limits, room, summary_json};
 use crate::{
     durations,
     failure::Failure,
@@ -112,7 +112,7 @@ fn buckets(stats: &ThrottleStats, now_ms: u64) -> Table {
 
 fn row(bucket: &BucketStats, stats: &ThrottleStats, now_ms: u64) -> Vec<String> {
     let mut row = vec![
-        name(&bucket.id),
+        bucket_name(&bucket.id),
         room(bucket, now_ms),
         grouped(bucket.waiting),
     ];

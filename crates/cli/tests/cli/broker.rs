@@ -18,6 +18,7 @@ static NEWEST: AtomicU32 = AtomicU32::new(0);
 pub(crate) struct Broker {
     child: Child,
     data_dir: PathBuf,
+    doors: Vec<String>,
     pub(crate) addr: String,
     pub(crate) http: String,
 }
@@ -67,18 +68,29 @@ pub(crate) fn run(mut command: Command, input: &[u8]) -> Ran {
     }
 }
 
+/// A folder for a broker of its own, which does not exist yet.
+pub(crate) fn new_dir() -> PathBuf {
+    let number = NEWEST.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tanda-cli-test-{}-{number}", std::process::id());
+    std::env::temp_dir().join(name)
+}
+
 impl Broker {
     pub(crate) fn start() -> Self {
-        let number = NEWEST.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tanda-cli-test-{}-{number}", std::process::id());
-        Self::start_in(std::env::temp_dir().join(name))
+        Self::start_in(new_dir())
     }
 
     pub(crate) fn start_in(data_dir: PathBuf) -> Self {
+        Self::start_with(data_dir, &[])
+    }
+
+    /// One with more options.
+    pub(crate) fn start_with(data_dir: PathBuf, options: &[&str]) -> Self {
         let mut child = tanda()
             .args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
             .args(["--log-level", "error", "--data-dir"])
             .arg(&data_dir)
+            .args(options)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -94,19 +106,28 @@ impl Broker {
             }
             doors.push(line);
         }
-        let door = |name: &str| {
-            let prefix = format!("{name} listening on ");
-            let found = doors.iter().find_map(|line| line.strip_prefix(&prefix));
-            found
-                .unwrap_or_else(|| panic!("no {name} door in {doors:?}"))
-                .to_owned()
-        };
-        Self {
-            addr: door("fila"),
-            http: format!("http://{}", door("http")),
+        let mut broker = Self {
+            addr: String::new(),
+            http: String::new(),
+            doors,
             child,
             data_dir,
-        }
+        };
+        broker.addr = broker.door("fila");
+        broker.http = format!("http://{}", broker.door("http"));
+        broker
+    }
+
+    /// Where a door is.
+    pub(crate) fn door(&self, name: &str) -> String {
+        let prefix = format!("{name} listening on ");
+        let found = self
+            .doors
+            .iter()
+            .find_map(|line| line.strip_prefix(&prefix));
+        found
+            .unwrap_or_else(|| panic!("no {name} door in {:?}", self.doors))
+            .to_owned()
     }
 
     pub(crate) fn data_dir(&self) -> &Path {

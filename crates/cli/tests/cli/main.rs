@@ -14,3 +14,5 @@ mod pages;
 mod queues;
 mod repair;
 mod send;
+mod tls;
+mod tutorial;

@@ -76,9 +76,9 @@ fn commands(block: &[&str]) -> impl Iterator<Item = Command> + use<> {
 
 #[test]
 fn blocks_become_steps() {
-    let text = "\
-```sh\nmake run\n```\n```lua a.lua\nx = 1\n```\nText.\n```console\n$ one \\\n> two\nshown\n\n$ three\n```\n\
-```console worker\n$ four\n```\n";
+    let text = "```sh\nmake run\n```\n```lua a.lua\nx = 1\n```\nText.\n\
+                ```console\n$ one \\\n> two\nshown\n\n$ three\n```\n\
+                ```console worker\n$ four\n```\n";
     let command = |line: &str, shown: &str| Command {
         line: line.to_owned(),
         shown: shown.to_owned(),
