@@ -2,10 +2,13 @@
 //!
 //! Owns the job that goes to another thread and what came of it. One is out at a time.
 
+use core::fmt;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use tanda_wal::{ColdError, ColdWriter, ColdWritten, Disk, DiskCall, DiskError, DiskFile, Lsn};
+use tanda_wal::{
+    ColdError, ColdWriter, ColdWritten, Disk, DiskCall, DiskError, DiskFile, LogReader, Lsn,
+    ReadError,
+};
 
 use crate::pages::PAGE_FILE;
 use crate::snapshot::files::Target;
@@ -18,6 +21,8 @@ pub struct BackgroundJob<D: Disk>(pub(crate) Work<D>);
 
 pub(crate) enum Work<D: Disk> {
     Snapshot(SnapshotWork<D>),
+    /// Syncs pages ahead of the next snapshot.
+    Pages(Arc<D::File>),
     Copy(CopyWork<D>),
 }
 
@@ -40,9 +45,10 @@ pub(crate) enum Step<D: Disk> {
 /// Contents to be copied into cold segments.
 pub(crate) struct CopyWork<D: Disk> {
     pub(crate) writer: Box<ColdWriter<D>>,
-    pub(crate) contents: Vec<Bytes>,
-    /// Nothing more is copied: the file is closed, so that it can go when it is empty.
-    pub(crate) is_last: bool,
+    /// `None` = nothing more is copied: the file is closed, so that it can go when it is empty.
+    pub(crate) reader: Option<Box<LogReader<D>>>,
+    /// Where they lie, and how long they are.
+    pub(crate) contents: Vec<(Lsn, u32)>,
 }
 
 /// What came of a [`BackgroundJob`].
@@ -51,6 +57,7 @@ pub struct BackgroundOutcome<D: Disk>(pub(crate) Outcome<D>);
 
 pub(crate) enum Outcome<D: Disk> {
     Snapshot(SnapshotOutcome<D>),
+    Pages(Result<(), DiskError>),
     Copy(CopyOutcome<D>),
 }
 
@@ -64,8 +71,27 @@ pub(crate) struct SnapshotOutcome<D: Disk> {
 pub(crate) struct CopyOutcome<D: Disk> {
     /// `None` when it was closed.
     pub(crate) writer: Option<Box<ColdWriter<D>>>,
+    pub(crate) reader: Option<Box<LogReader<D>>>,
     /// Where the copies lie, on disk.
-    pub(crate) result: Result<(Vec<Lsn>, ColdWritten<D>), ColdError>,
+    pub(crate) result: Result<Copied<D>, CopyError>,
+}
+
+pub(crate) type Copied<D> = (Vec<Lsn>, ColdWritten<D>);
+
+/// Why contents could not be copied.
+#[derive(Debug)]
+pub(crate) enum CopyError {
+    Read(ReadError),
+    Write(ColdError),
+}
+
+impl fmt::Display for CopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read(error) => error.fmt(f),
+            Self::Write(error) => error.fmt(f),
+        }
+    }
 }
 
 impl<D: Disk> BackgroundJob<D> {
@@ -73,9 +99,15 @@ impl<D: Disk> BackgroundJob<D> {
     pub fn run(self) -> BackgroundOutcome<D> {
         BackgroundOutcome(match self.0 {
             Work::Snapshot(work) => Outcome::Snapshot(work.run()),
+            Work::Pages(file) => Outcome::Pages(sync_pages(&*file)),
             Work::Copy(work) => Outcome::Copy(work.run()),
         })
     }
+}
+
+fn sync_pages<F: DiskFile>(file: &F) -> Result<(), DiskError> {
+    let synced = file.sync_data();
+    synced.map_err(|error| DiskError::new(DiskCall::Sync, PAGE_FILE, error))
 }
 
 impl<D: Disk> SnapshotWork<D> {
@@ -90,16 +122,10 @@ impl<D: Disk> SnapshotWork<D> {
 
     fn try_run(&mut self) -> Result<(), DiskError> {
         match &self.step {
-            // Synced piece by piece: one large sync at the end would hold up those of the log.
-            Step::Write => {
-                self.target.write(&self.bytes)?;
-                self.target.sync_data()
-            }
+            Step::Write => self.target.write(&self.bytes),
             Step::Finish { pages } => {
                 if let Some(pages) = pages {
-                    pages
-                        .sync_data()
-                        .map_err(|error| DiskError::new(DiskCall::Sync, PAGE_FILE, error))?;
+                    sync_pages(&**pages)?;
                     // The file may be new: its name must be there before a snapshot needs it.
                     self.target.sync_dir()?;
                 }
@@ -116,18 +142,28 @@ impl<D: Disk> SnapshotWork<D> {
 
 impl<D: Disk> CopyWork<D> {
     fn run(mut self) -> CopyOutcome<D> {
-        if self.is_last {
-            let result = self.writer.finish().map(|written| (Vec::new(), written));
+        let Some(mut reader) = self.reader.take() else {
+            let closed = self.writer.finish().map(|written| (Vec::new(), written));
             return CopyOutcome {
                 writer: None,
-                result,
+                reader: None,
+                result: closed.map_err(CopyError::Write),
             };
-        }
-        let places = self.writer.append(&self.contents);
-        let result = places.and_then(|places| Ok((places, self.writer.sync()?)));
+        };
+        let result = self.copy(&mut reader);
         CopyOutcome {
             writer: Some(self.writer),
+            reader: Some(reader),
             result,
         }
+    }
+
+    fn copy(&mut self, reader: &mut LogReader<D>) -> Result<Copied<D>, CopyError> {
+        let contents = self.contents.iter().map(|(at, len)| reader.read(*at, *len));
+        let contents: Result<Vec<_>, _> = contents.collect();
+        let contents = contents.map_err(CopyError::Read)?;
+        let places = self.writer.append(&contents).map_err(CopyError::Write)?;
+        let written = self.writer.sync().map_err(CopyError::Write)?;
+        Ok((places, written))
     }
 }

@@ -6,10 +6,10 @@ use tanda_wal::Disk;
 use crate::Node;
 use crate::background::{CopyOutcome, CopyWork};
 use crate::node::end_of;
-use crate::reclaim::{Kept, Next, Reclaim};
+use crate::reclaim::{Kept, Next};
 
 /// Messages or lanes looked at in one slice.
-const SLICE: u32 = 1024;
+const SLICE: u32 = 128;
 
 impl<D: Disk> Node<D> {
     /// The next small step of copying reclaim.
@@ -32,14 +32,14 @@ impl<D: Disk> Node<D> {
                     pages: &mut self.pages,
                 };
                 let engine = &mut self.engine;
-                if engine.survivors_slice(&mut journal, segments, cursor, SLICE, found) {
-                    self.reclaim.on_searched();
+                let list = found.list();
+                if engine.survivors_slice(&mut journal, segments, cursor, SLICE, list) {
+                    self.reclaim.on_searched(self.log.reader());
                 }
             }
-            Next::Read(found) => {
-                let from = found.len() - Reclaim::<D>::piece_of(found);
-                let piece = found.split_off(from);
-                self.read_piece(piece);
+            Next::Copy(found) => {
+                let piece = found.take_piece();
+                self.copy_piece(piece);
             }
         }
     }
@@ -64,37 +64,27 @@ impl<D: Disk> Node<D> {
         .collect()
     }
 
-    /// Reads the next piece and leaves it for the background; at the end of a round its segments
-    /// wait for a snapshot.
-    fn read_piece(&mut self, piece: Vec<Survivor>) {
-        let begun = self.snapshots.sequence();
+    /// Leaves the next piece for the background; at the end of a round its segments wait for a
+    /// snapshot.
+    fn copy_piece(&mut self, piece: Vec<Survivor>) {
         if piece.is_empty() {
+            let begun = self.snapshots.sequence();
             if self.reclaim.end_round(begun) {
                 self.snapshots.want();
             }
             self.close_copies();
             return;
         }
-        let mut contents = Vec::with_capacity(piece.len());
-        for survivor in &piece {
-            match self.log.read(tanda_wal::Lsn(survivor.at.0), survivor.len) {
-                Ok(content) => contents.push(content),
-                Err(error) => {
-                    let failure = (None, error.to_string());
-                    self.reclaim.on_failed(self.now, begun, failure);
-                    self.close_copies();
-                    return;
-                }
-            }
-        }
+        let place = |survivor: &Survivor| (tanda_wal::Lsn(survivor.at.0), survivor.len);
+        let contents = piece.iter().map(place).collect();
         let log = &mut self.log;
-        let writer = self
+        let tools = self
             .reclaim
-            .begin_piece(self.now, (piece, &contents), || log.cold_writer());
-        self.copy = writer.map(|writer| CopyWork {
+            .begin_piece(self.now, piece, || log.cold_writer());
+        self.copy = tools.map(|(writer, reader)| CopyWork {
             writer,
+            reader: Some(reader),
             contents,
-            is_last: false,
         });
     }
 
@@ -102,8 +92,8 @@ impl<D: Disk> Node<D> {
     fn close_copies(&mut self) {
         self.copy = self.reclaim.take_writer().map(|writer| CopyWork {
             writer,
+            reader: None,
             contents: Vec::new(),
-            is_last: true,
         });
     }
 
@@ -119,7 +109,9 @@ impl<D: Disk> Node<D> {
             }
         };
         self.log.add_cold(written);
-        let moved = self.reclaim.on_copied(outcome.writer, places);
+        let moved = self
+            .reclaim
+            .on_copied(outcome.writer, outcome.reader, places);
         let new = moved
             .iter()
             .map(|it| self.log.segment_of(tanda_wal::Lsn(it.new_at.0)).0);

@@ -36,10 +36,13 @@ impl<D: Disk> Node<D> {
             return None;
         }
         let (proven, durable) = (Lsn(self.log.proven().0), self.durable());
-        let pages = &self.pages;
-        let snapshot = self.snapshots.take_job(proven, durable, || pages.handle());
+        let pages = &mut self.pages;
+        let snapshot = self
+            .snapshots
+            .take_job(proven, durable, || pages.take_to_sync());
         let work = snapshot
             .map(Work::Snapshot)
+            .or_else(|| pages.overdue().map(Work::Pages))
             .or_else(|| self.copy.take().map(Work::Copy))?;
         self.is_background_out = true;
         Some(BackgroundJob(work))
@@ -60,6 +63,12 @@ impl<D: Disk> Node<D> {
                     && self.failed().is_none()
                 {
                     self.on_published(published);
+                }
+            }
+            Outcome::Pages(synced) => {
+                if let Err(error) = synced {
+                    self.snapshots.on_failed(self.now, &error);
+                    self.on_snapshot_failed();
                 }
             }
             Outcome::Copy(outcome) => self.on_copied(outcome),

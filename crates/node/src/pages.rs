@@ -25,6 +25,8 @@ const SLOT_HEAD_BYTES: usize = 8;
 const BLOCK_BYTES: usize = 4096;
 /// The file grows and shrinks by so many slots.
 const GROWTH_SLOTS: u32 = 64;
+/// So many pages are written before they are synced, so that no snapshot has to sync more.
+const UNSYNCED_PAGES_MAX: u32 = 64;
 
 /// Why a page could not be read.
 #[derive(Debug)]
@@ -68,6 +70,8 @@ pub(crate) struct PageFile<D: Disk> {
     /// Free slots, the lowest first, so that the end of the file becomes free.
     free: BTreeSet<u32>,
     retired: Vec<Retired>,
+    /// Pages written since the file was last given away to be synced.
+    unsynced: u32,
     /// Snapshots begun so far.
     begun: u64,
     buffer: Vec<u8>,
@@ -110,6 +114,7 @@ impl<D: Disk> PageFile<D> {
             free: free.collect(),
             born: vec![0; end as usize],
             retired: Vec::new(),
+            unsynced: 0,
             begun,
             buffer: Vec::new(),
             errors: 0,
@@ -147,6 +152,7 @@ impl<D: Disk> PageFile<D> {
         write_all_at(&*file, self.offset(slot), &self.buffer)
             .map_err(|error| DiskError::new(DiskCall::Write, PAGE_FILE, error))?;
         self.free.remove(&slot);
+        self.unsynced += 1;
         if let Some(born) = self.born.get_mut(slot as usize) {
             *born = self.begun;
         }
@@ -259,9 +265,15 @@ impl<D: Disk> PageFile<D> {
         }
     }
 
-    /// The file, to be synced; `None` when there is none.
-    pub(crate) fn handle(&self) -> Option<Arc<D::File>> {
+    /// The file, to be synced now; `None` when there is none.
+    pub(crate) fn take_to_sync(&mut self) -> Option<Arc<D::File>> {
+        self.unsynced = 0;
         self.file.clone()
+    }
+
+    /// The file, if it is time to sync it although no snapshot needs it yet.
+    pub(crate) fn overdue(&mut self) -> Option<Arc<D::File>> {
+        (self.unsynced >= UNSYNCED_PAGES_MAX).then(|| self.take_to_sync())?
     }
 
     /// Pages in use, those that only a snapshot names included.

@@ -10,9 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bytes::Bytes;
 use tanda_engine::{Lsn, Millis, Moved, SegmentUse, Survivor, SurvivorCursor};
-use tanda_wal::{ColdWriter, Disk};
+use tanda_wal::{ColdWriter, Disk, LogReader};
 
 /// How often segments are looked at.
 const CHOOSE_MS: u64 = 1_000;
@@ -37,6 +36,12 @@ const NEAR_BYTES: u64 = 64 << 10;
 /// About what such a read costs, in bytes copied.
 const READ_BYTES: u64 = 512 << 10;
 
+/// Survivors are kept in lists of about this many: one list of all would be copied as it grows.
+const LIST_MESSAGES: usize = 4096;
+
+/// What reads what is left, on another thread, and what writes it elsewhere.
+pub(crate) type Tools<D> = (Box<ColdWriter<D>>, Box<LogReader<D>>);
+
 /// A segment that is not replayed.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept {
@@ -58,7 +63,7 @@ pub struct Pinned {
 pub(crate) struct Reclaim<D: Disk> {
     bytes_per_second: u64,
     segment_bytes: u64,
-    stage: Stage,
+    stage: Stage<D>,
     /// Not before this: the rate, or a pause after a failure.
     not_before: Millis,
     writer: Option<Box<ColdWriter<D>>>,
@@ -72,33 +77,75 @@ pub(crate) struct Reclaim<D: Disk> {
     last_error: Option<String>,
 }
 
-enum Stage {
+enum Stage<D: Disk> {
     Idle,
     /// Looks for what remains in `segments`.
     Search {
         segments: BTreeSet<u64>,
         cursor: SurvivorCursor,
-        found: Vec<Survivor>,
+        found: Survivors,
     },
     /// Copies what was found, from the end on.
     Copy {
         segments: BTreeSet<u64>,
-        found: Vec<Survivor>,
+        found: Survivors,
         /// What the background job has.
         out: Vec<Survivor>,
+        /// `None` while the background job has it.
+        reader: Option<Box<LogReader<D>>>,
     },
+}
+
+/// What was found, in the order of the walk.
+#[derive(Default)]
+pub(crate) struct Survivors(Vec<Vec<Survivor>>);
+
+impl Survivors {
+    /// Where the next ones are to be added.
+    pub(crate) fn list(&mut self) -> &mut Vec<Survivor> {
+        match self.0.pop_if(|list| list.len() < LIST_MESSAGES) {
+            Some(list) => self.0.push_mut(list),
+            None => self.0.push_mut(Vec::new()),
+        }
+    }
+
+    /// Takes the last of them that make the next piece; none when there are no more.
+    pub(crate) fn take_piece(&mut self) -> Vec<Survivor> {
+        while self.0.last().is_some_and(Vec::is_empty) {
+            self.0.pop();
+        }
+        let Some(list) = self.0.last_mut() else {
+            return Vec::new();
+        };
+        let from = list.len() - piece_of(list);
+        list.split_off(from)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+}
+
+/// How many survivors at the end of `found` make the next piece.
+fn piece_of(found: &[Survivor]) -> usize {
+    let (mut bytes, mut near) = (0, None);
+    let last = found.iter().rev().take(PIECE_MESSAGES);
+    last.take_while(|survivor| {
+        let is_near = near.is_none_or(|at: u64| at.abs_diff(survivor.at.0) < NEAR_BYTES);
+        let fits = bytes < PIECE_BYTES && is_near;
+        bytes += survivor.len as usize;
+        near = Some(survivor.at.0);
+        fits
+    })
+    .count()
 }
 
 /// The next thing to do.
 pub(crate) enum Next<'a> {
     Nothing,
     Choose,
-    Search(
-        &'a BTreeSet<u64>,
-        &'a mut SurvivorCursor,
-        &'a mut Vec<Survivor>,
-    ),
-    Read(&'a mut Vec<Survivor>),
+    Search(&'a BTreeSet<u64>, &'a mut SurvivorCursor, &'a mut Survivors),
+    Copy(&'a mut Survivors),
 }
 
 impl<D: Disk> Reclaim<D> {
@@ -160,7 +207,7 @@ impl<D: Disk> Reclaim<D> {
                 cursor,
                 found,
             } => Next::Search(segments, cursor, found),
-            Stage::Copy { found, out, .. } if out.is_empty() => Next::Read(found),
+            Stage::Copy { found, out, .. } if out.is_empty() => Next::Copy(found),
             Stage::Copy { .. } => Next::Nothing,
         }
     }
@@ -199,14 +246,14 @@ impl<D: Disk> Reclaim<D> {
             self.stage = Stage::Search {
                 segments,
                 cursor: SurvivorCursor::default(),
-                found: Vec::new(),
+                found: Survivors::default(),
             };
         }
     }
 
     /// Everything was looked at. What was found lies in the order of the log, so that it is read in
     /// order; survivors of one page stand together.
-    pub(crate) fn on_searched(&mut self) {
+    pub(crate) fn on_searched(&mut self, reader: LogReader<D>) {
         if let Stage::Search {
             segments, found, ..
         } = core::mem::replace(&mut self.stage, Stage::Idle)
@@ -215,54 +262,46 @@ impl<D: Disk> Reclaim<D> {
                 segments,
                 found,
                 out: Vec::new(),
+                reader: Some(Box::new(reader)),
             };
         }
     }
 
-    /// How many survivors at the end of `found` make the next piece.
-    pub(crate) fn piece_of(found: &[Survivor]) -> usize {
-        let (mut bytes, mut near) = (0, None);
-        let last = found.iter().rev().take(PIECE_MESSAGES);
-        last.take_while(|survivor| {
-            let is_near = near.is_none_or(|at: u64| at.abs_diff(survivor.at.0) < NEAR_BYTES);
-            let fits = bytes < PIECE_BYTES && is_near;
-            bytes += survivor.len as usize;
-            near = Some(survivor.at.0);
-            fits
-        })
-        .count()
-    }
-
-    /// The next piece was read. Returns what copies it; `None` when no writer is to be had now.
+    /// Begins with the next piece. Returns what copies it; `None` when no writer is to be had now.
     pub(crate) fn begin_piece(
         &mut self,
         now: Millis,
-        (piece, contents): (Vec<Survivor>, &[Bytes]),
+        piece: Vec<Survivor>,
         make: impl FnOnce() -> Option<ColdWriter<D>>,
-    ) -> Option<Box<ColdWriter<D>>> {
-        let bytes: usize = contents.iter().map(Bytes::len).sum();
-        let cost = bytes as u64 + READ_BYTES;
+    ) -> Option<Tools<D>> {
+        let bytes: u64 = piece.iter().map(|survivor| u64::from(survivor.len)).sum();
+        let cost = bytes + READ_BYTES;
         let pace_ms = cost.saturating_mul(1000) / self.bytes_per_second.max(1);
         self.not_before = now.after_ms(pace_ms.max(1));
-        let writer = self.writer.take().or_else(|| make().map(Box::new));
-        if writer.is_some()
-            && let Stage::Copy { out, .. } = &mut self.stage
-        {
-            *out = piece;
-        }
-        writer
+        let Stage::Copy { out, reader, .. } = &mut self.stage else {
+            return None;
+        };
+        self.writer = self.writer.take().or_else(|| make().map(Box::new));
+        let (writer, reader) = (self.writer.take_if(|_| reader.is_some())?, reader.take()?);
+        *out = piece;
+        Some((writer, reader))
     }
 
     /// Copies are on disk, at these places: the messages that moved, to be told to the engine.
     pub(crate) fn on_copied(
         &mut self,
         writer: Option<Box<ColdWriter<D>>>,
+        reader: Option<Box<LogReader<D>>>,
         places: Vec<tanda_wal::Lsn>,
     ) -> Vec<Moved> {
         self.writer = writer;
-        let Stage::Copy { out, .. } = &mut self.stage else {
+        let Stage::Copy {
+            out, reader: place, ..
+        } = &mut self.stage
+        else {
             return Vec::new();
         };
+        *place = reader;
         let out = core::mem::take(out);
         for survivor in &out {
             self.copied.messages += 1;

@@ -5,23 +5,24 @@
 //! know the engine and the log: positions come in, jobs go out.
 
 pub(crate) mod files;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use tanda_engine::{Lsn, Millis};
-use tanda_wal::{Disk, DiskCall};
+use tanda_wal::{Disk, DiskCall, DiskError};
 
 use crate::background::{SnapshotOutcome, SnapshotWork, Step};
 use crate::pages::PAGE_FILE;
 use crate::stream::{StreamHeader, StreamKind, StreamWriter};
 use files::{Opener, SNAPSHOT_FILES, Target};
+use pieces::Pieces;
 
-/// Bytes gathered before they are written.
-const CHUNK_BYTES: usize = 256 << 10;
-/// Slices stop while so much waits to be written.
-const PENDING_BYTES_MAX: usize = 8 << 20;
+/// Slices stop while so much waits to be written: taking them goes no faster than the disk, so it
+/// takes no more of the shard's thread.
+const PENDING_BYTES_MAX: usize = 512 << 10;
 /// After a snapshot that failed.
 const RETRY_MS: u64 = 5_000;
 /// A log that is idle gets a snapshot when it has grown by a segment, after this long.
@@ -82,7 +83,7 @@ struct Taking<D: Disk> {
     began: Millis,
     /// `None` once its end is among the bytes that wait.
     writer: Option<StreamWriter>,
-    pending: Vec<u8>,
+    pending: Pieces,
     /// `None` while a job is out.
     target: Option<Box<Target<D>>>,
     /// The log's end when the last slice was taken.
@@ -185,8 +186,9 @@ impl<D: Disk> Snapshots<D> {
             log_id,
             at,
         };
-        let mut pending = Vec::new();
-        let writer = Some(StreamWriter::new(header, &mut pending));
+        let mut pending = Pieces::default();
+        let mut writer = None;
+        pending.extend(|out| writer = Some(StreamWriter::new(header, out)));
         let other = usize::from(self.published_index == 0);
         self.taking = Some(Taking {
             header,
@@ -203,7 +205,7 @@ impl<D: Disk> Snapshots<D> {
     /// Whether the next slice is to be taken now.
     pub(crate) fn wants_slice(&self) -> bool {
         self.taking.as_ref().is_some_and(|taking| {
-            taking.captured.is_none() && taking.pending.len() < PENDING_BYTES_MAX
+            taking.captured.is_none() && taking.pending.bytes() < PENDING_BYTES_MAX
         })
     }
 
@@ -215,7 +217,7 @@ impl<D: Disk> Snapshots<D> {
         };
         for record in records.drain(..) {
             if let Some(writer) = taking.writer.as_mut().filter(|_| !taking.failed) {
-                writer.push(&record, &mut taking.pending);
+                taking.pending.extend(|out| writer.push(&record, out));
             }
         }
         if done {
@@ -240,21 +242,36 @@ impl<D: Disk> Snapshots<D> {
         }
         let may_end =
             proven >= taking.header.at && taking.captured.is_some_and(|end| durable >= end);
-        let step = if may_end {
-            if let Some(writer) = taking.writer.take() {
-                writer.finish(&mut taking.pending);
+        if may_end && let Some(writer) = taking.writer.take() {
+            taking.pending.extend(|out| writer.finish(out));
+        }
+        let (bytes, step) = match taking.pending.pop() {
+            Some(piece) => (piece, Step::Write),
+            None if may_end => {
+                let pages = pages();
+                (taking.pending.take_rest(), Step::Finish { pages })
             }
-            Step::Finish { pages: pages() }
-        } else if taking.pending.len() >= CHUNK_BYTES {
-            Step::Write
-        } else {
-            return None;
+            None => return None,
         };
         Some(SnapshotWork {
             target: taking.target.take()?,
-            bytes: core::mem::take(&mut taking.pending),
+            bytes,
             step,
         })
+    }
+
+    /// A job failed: there is nothing to be had of the snapshot under way, if there is one.
+    pub(crate) fn on_failed(&mut self, now: Millis, error: &DiskError) {
+        self.failures += 1;
+        self.pages_lost |= error.call == DiskCall::Sync && error.file == PAGE_FILE;
+        self.last_error = Some(error.to_string());
+        self.retry_at = now.after_ms(RETRY_MS);
+        // The engine goes on with its slices until it has gone over everything.
+        if let Some(taking) = &mut self.taking {
+            taking.failed = true;
+            taking.pending = Pieces::default();
+        }
+        self.taking.take_if(|taking| taking.captured.is_some());
     }
 
     /// A job came back. The snapshot that is published by it, if it was the last of one.
@@ -263,20 +280,11 @@ impl<D: Disk> Snapshots<D> {
         now: Millis,
         outcome: SnapshotOutcome<D>,
     ) -> Option<Published> {
-        let taking = self.taking.as_mut()?;
         if let Err(error) = outcome.result {
-            self.failures += 1;
-            self.pages_lost |= error.call == DiskCall::Sync && error.file == PAGE_FILE;
-            self.last_error = Some(error.to_string());
-            self.retry_at = now.after_ms(RETRY_MS);
-            // The engine goes on with its slices until it has gone over everything.
-            taking.failed = true;
-            taking.pending = Vec::new();
-            if taking.captured.is_some() {
-                self.taking = None;
-            }
+            self.on_failed(now, &error);
             return None;
         }
+        let taking = self.taking.as_mut()?;
         if !outcome.finished {
             taking.target = Some(outcome.target);
             return None;

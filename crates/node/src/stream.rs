@@ -21,10 +21,12 @@ const VERSION: u16 = 1;
 const HEADER_BYTES: usize = 7 + 1 + 2 + 2 + 8 + 8 + 16 + 8 + 4;
 /// Length and checksum before each chunk.
 const CHUNK_HEAD_BYTES: usize = 8;
-/// Records are gathered into chunks of about this size; a larger record has one for itself.
-const CHUNK_BYTES: usize = 1 << 20;
-/// A chunk longer than this is damage. The largest record of a log, its length, and some.
-const CHUNK_BYTES_MAX: usize = tanda_wal::RECORD_BYTES_MAX + CHUNK_BYTES;
+/// Records are gathered into chunks of about this size; a larger record has one for itself. Each is
+/// put together in one go, on the shard's thread.
+const CHUNK_BYTES: usize = 64 << 10;
+/// A chunk longer than this is damage. The largest record of a log, its length, and some: there
+/// were writers that gathered 1 MiB.
+const CHUNK_BYTES_MAX: usize = tanda_wal::RECORD_BYTES_MAX + (1 << 20);
 /// Stands for the length of the last chunk, which holds the number of records.
 const END: u32 = u32::MAX;
 

@@ -88,7 +88,7 @@ fn after_a_start_only_what_the_snapshot_names_is_in_use() {
     for n in 0..5 {
         pages.write(&page(n)).unwrap();
     }
-    pages.handle().unwrap().sync_data().unwrap();
+    pages.take_to_sync().unwrap().sync_data().unwrap();
     disk.sync_dir().unwrap();
     let disk = disk.crash();
     let mut pages = open(&disk, &[1, 3], 1).unwrap();
@@ -106,7 +106,7 @@ fn a_missing_or_short_file_is_refused() {
     let mut pages = open(&disk, &[], 0).unwrap();
     pages.write(&page(1)).unwrap();
     let bytes = pages.bytes();
-    pages.handle().unwrap().set_len(bytes - 1).unwrap();
+    pages.take_to_sync().unwrap().set_len(bytes - 1).unwrap();
     assert!(open(&disk, &[GROWTH_SLOTS - 1], 1).is_err());
 }
 

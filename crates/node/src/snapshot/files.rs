@@ -14,6 +14,13 @@ pub(crate) const SNAPSHOT_FILES: [&str; 2] = ["snapshot-a", "snapshot-b"];
 /// stop the snapshots that give space back.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
 
+/// So much is written before it is synced: a disk that can be written past the page cache has it
+/// by then, and no sync has more to write than this on one that cannot.
+const UNSYNCED_BYTES_MAX: u64 = 1 << 20;
+
+/// Bytes at addresses that are a multiple of this can go past the page cache.
+const ALIGNMENT: usize = 4096;
+
 /// The snapshot that a start uses.
 pub(crate) struct Found<D: Disk> {
     /// Its place in [`SNAPSHOT_FILES`].
@@ -168,6 +175,10 @@ pub(crate) struct Target<D: Disk> {
     file: Option<Arc<D::File>>,
     allocated: u64,
     pub(crate) written: u64,
+    /// Up to here everything is synced.
+    synced: u64,
+    /// Where bytes to be written are laid so that they are aligned.
+    aligned: Vec<u8>,
 }
 
 impl<D: Disk> Target<D> {
@@ -178,6 +189,8 @@ impl<D: Disk> Target<D> {
             file: None,
             allocated: 0,
             written: 0,
+            synced: 0,
+            aligned: Vec::new(),
         }
     }
 
@@ -185,7 +198,7 @@ impl<D: Disk> Target<D> {
         name_of(self.index)
     }
 
-    /// Writes the next bytes.
+    /// Writes the next bytes, and syncs when enough were written.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let file = self.file()?;
         let end = self.written + bytes.len() as u64;
@@ -197,10 +210,25 @@ impl<D: Disk> Target<D> {
             self.allocated = allocated
                 .map_err(|error| DiskError::new(DiskCall::Allocate, self.name(), error))?;
         }
-        write_all_at(&*file, self.written, bytes)
-            .map_err(|error| DiskError::new(DiskCall::Write, self.name(), error))?;
+        let at = self.written;
+        let written = write_all_at(&*file, at, self.align(bytes));
+        written.map_err(|error| DiskError::new(DiskCall::Write, self.name(), error))?;
         self.written = end;
+        if end - self.synced >= UNSYNCED_BYTES_MAX {
+            self.sync_data()?;
+        }
         Ok(())
+    }
+
+    /// The same bytes, at an aligned address.
+    fn align(&mut self, bytes: &[u8]) -> &[u8] {
+        self.aligned.clear();
+        self.aligned.reserve(bytes.len() + ALIGNMENT - 1);
+        let skip = self.aligned.as_ptr().align_offset(ALIGNMENT);
+        let skip = skip.min(ALIGNMENT - 1);
+        self.aligned.resize(skip, 0);
+        self.aligned.extend_from_slice(bytes);
+        self.aligned.get(skip..).unwrap_or_default()
     }
 
     /// What was written, and the file's name, are on disk when this returns.
@@ -210,10 +238,12 @@ impl<D: Disk> Target<D> {
     }
 
     /// What was written is on disk when this returns.
-    pub(crate) fn sync_data(&mut self) -> Result<(), DiskError> {
+    fn sync_data(&mut self) -> Result<(), DiskError> {
         let file = self.file()?;
         file.sync_data()
-            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))
+            .map_err(|error| DiskError::new(DiskCall::Sync, self.name(), error))?;
+        self.synced = self.written;
+        Ok(())
     }
 
     /// The names of files made so far are on disk when this returns.

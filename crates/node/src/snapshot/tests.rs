@@ -162,6 +162,32 @@ fn pages_are_synced_before_the_end_is_written() {
 }
 
 #[test]
+fn pages_whose_early_sync_failed_are_in_no_snapshot() {
+    let disk = MemDisk::new(1);
+    let mut snapshots = snapshots(&disk);
+    snapshots.begin(NOW, LOG, Lsn(100), 0);
+    let error = std::io::ErrorKind::Other.into();
+    snapshots.on_failed(NOW, &DiskError::new(DiskCall::Sync, PAGE_FILE, error));
+    snapshots.on_slice(&mut vec![b"a".to_vec()], Lsn(100), true);
+    let job = snapshots.take_job(Lsn(100), Lsn(100), || None);
+    assert!(job.is_none(), "a later sync would not tell of it again");
+    assert!(!snapshots.is_taking());
+    assert!(!snapshots.is_due(Millis(u64::MAX), Lsn(9000), 0, 0));
+    assert!(snapshots.hopeless().unwrap().contains(PAGE_FILE));
+}
+
+#[test]
+fn it_is_written_in_aligned_pieces_and_synced_now_and_then() {
+    let disk = MemDisk::new(1);
+    let mut snapshots = snapshots(&disk);
+    let bytes = take(&mut snapshots, 100).unwrap().bytes;
+    let pieces = bytes.div_ceil(pieces::PIECE_BYTES as u64);
+    assert!(pieces > 8, "{bytes}");
+    assert_eq!(disk.calls(DiskCall::Write), pieces);
+    assert_eq!(disk.calls(DiskCall::Sync), 1 + bytes / (1 << 20));
+}
+
+#[test]
 fn a_failed_one_is_tried_again_later() {
     let disk = MemDisk::new(1);
     let mut snapshots = snapshots(&disk);
@@ -204,14 +230,18 @@ fn a_snapshot_that_counts_has_its_page_file_after_a_crash_anywhere() {
             disk.crash_after(operations);
             snapshots.begin(NOW, LOG, Lsn(300), 0);
             snapshots.on_slice(&mut records(300), Lsn(300), true);
-            let job = snapshots.take_job(Lsn(300), Lsn(300), || Some(pages));
-            snapshots.on_outcome(NOW, job.unwrap().run());
+            let mut pages = Some(pages);
+            while let Some(job) = snapshots.take_job(Lsn(300), Lsn(300), || pages.take()) {
+                snapshots.on_outcome(NOW, job.run());
+            }
             let is_down = disk.is_down();
             let disk = disk.restart();
-            if found(&disk).unwrap().0 == 300 {
+            let found = found(&disk).unwrap().0;
+            if found == 300 {
                 assert!(disk.names().contains(&"index.pages".to_owned()));
             }
             if !is_down {
+                assert_eq!(found, 300);
                 return;
             }
         }

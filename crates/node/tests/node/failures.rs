@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind;
 
-use crate::support::{CONSUMER, World, named, stored, sub};
+use crate::support::{CONSUMER, START, World, config, named, stored, sub};
 use tanda_engine::{
     AdminRequest, Event, KeyKind, KeyPart, MessageId, PublishError, PublishResult, QueueSpec,
     Settlement,
 };
 use tanda_wal::DiskCall;
-use tanda_wal::mem_disk::Fault;
+use tanda_wal::mem_disk::{Fault, MemDisk};
 
 #[test]
 fn a_failed_sync_confirms_nothing_and_answers_everybody() {
@@ -287,4 +287,49 @@ fn remembered_keys_keep_no_part_of_the_log() {
     assert!(world.node.next_deadline().is_none_or(|at| at > world.now));
     world.pass(20_000, 500);
     assert_eq!(world.node.next_deadline(), None, "nothing is left to do");
+}
+
+#[test]
+fn a_failed_sync_of_pages_ahead_of_a_snapshot_is_told_of_and_costs_nothing() {
+    let mut paged = config();
+    (paged.engine.page_messages, paged.engine.lane_hot) = (8, 40);
+    paged.snapshot_bytes = 1 << 40;
+    let mut world = World::reopened(MemDisk::new(1), START, paged.clone());
+    world.create(named("jobs"));
+    let mut sent = Vec::new();
+    while world.node.stats().pages < 64 {
+        let token = world.publish("jobs", &vec![vec![1; 10]; 8]);
+        world.run();
+        assert!(world.flush());
+        sent.extend(stored(&world.published(token).unwrap()));
+    }
+    assert!(world.node.published_snapshot().is_none());
+    world
+        .disk
+        .inject(DiskCall::Sync, 1, Fault::Fail(ErrorKind::Other));
+    assert!(world.background(), "the pages are to be synced");
+    let (failures, cause) = world.node.snapshot_failures();
+    assert_eq!(failures, 1);
+    assert!(cause.unwrap().contains("sync index.pages"), "{cause:?}");
+    world.node.want_snapshot();
+    world.pass(10_000, 1_000);
+    assert!(
+        world.node.published_snapshot().is_none(),
+        "names lost pages"
+    );
+
+    let mut world = World::reopened(world.disk.crash(), world.now, paged);
+    let consumer = sub(CONSUMER, 9);
+    world.subscribe(consumer, "jobs", None);
+    world.settle_down();
+    let mut found = Vec::new();
+    while found.len() < sent.len() {
+        let received = world.received(consumer);
+        assert!(!received.is_empty(), "{} of {}", found.len(), sent.len());
+        found.extend(received.iter().map(|message| message.id));
+        let ids: Vec<_> = received.iter().map(|message| message.id).collect();
+        world.settle("jobs", &ids, Settlement::Ack);
+        world.settle_down();
+    }
+    assert_eq!(found, sent);
 }

@@ -7,12 +7,22 @@ use std::{
         mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread::JoinHandle,
+    time::{Duration, Instant},
 };
 
 use tanda_node::{BackgroundJob, BackgroundOutcome};
 use tanda_wal::{Disk, FlushJob, FlushOutcome};
 
 use super::{ShardInbox, guard::abort_on_panic};
+
+/// After a job the background thread rests so many times as long as the job took: at least so much
+/// of the disk's time is the log's.
+const REST_PER_WORK: u32 = 4;
+/// It rests this long at least: a fast disk is not filled in one go either, because what it is told
+/// at once holds up the log. Snapshots are written at 60 MiB/s so, at most.
+const REST_MIN: Duration = Duration::from_millis(2);
+/// It rests no longer than this: a disk that hung once is no reason to wait.
+const REST_MAX: Duration = Duration::from_millis(20);
 
 /// What came of a job.
 pub(crate) enum Finished<D: Disk> {
@@ -44,7 +54,11 @@ impl<D: Disk> Worker<BackgroundJob<D>> {
     pub(super) fn background(inbox: Arc<ShardInbox<D>>) -> io::Result<(Self, JoinHandle<()>)> {
         spawn("background", move |work: Receiver<BackgroundJob<D>>| {
             for job in work {
-                inbox.finished(Finished::Background(job.run()));
+                let began = Instant::now();
+                let outcome = job.run();
+                let rest = (began.elapsed() * REST_PER_WORK).clamp(REST_MIN, REST_MAX);
+                inbox.finished(Finished::Background(outcome));
+                std::thread::sleep(rest);
             }
         })
     }
