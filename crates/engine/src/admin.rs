@@ -45,6 +45,8 @@ pub enum AdminRequest {
         name: String,
         /// At most this many of those present now; 0 = all.
         count: u64,
+        /// Which of them `on_enqueue` classifies on their way.
+        reclassify: Reclassify,
     },
     /// Set a runtime configuration entry.
     SetConfig {
@@ -139,6 +141,19 @@ impl AdminRequest {
     }
 }
 
+/// Which dead letters a redrive shows to the queue's `on_enqueue` script. Without a script all are
+/// moved with the values they have, and none is left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reclassify {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that no script has classified; the others are moved as they are.
+    Unclassified,
+    /// None; those that no script has classified stay.
+    None,
+}
+
 /// The answer to an [`AdminRequest`], variant by variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AdminReply {
@@ -229,8 +244,13 @@ pub enum CreateQueueError {
         /// What is wrong and what is allowed.
         problem: String,
     },
-    /// Scripts cannot be given (yet).
+    /// Nobody here runs scripts.
     ScriptsUnsupported,
+    /// A script cannot be used.
+    ScriptRefused {
+        /// Which script, where, and what is wrong.
+        problem: String,
+    },
     /// `limits.queues_max` is reached.
     TooManyQueues {
         /// The limit.
@@ -254,8 +274,13 @@ pub enum UpdateQueueError {
         /// What is wrong and what is allowed.
         problem: String,
     },
-    /// Scripts cannot be given (yet).
+    /// Nobody here runs scripts.
     ScriptsUnsupported,
+    /// A script cannot be used.
+    ScriptRefused {
+        /// Which script, where, and what is wrong.
+        problem: String,
+    },
     /// The disk is full.
     Storage,
 }
@@ -303,6 +328,15 @@ pub struct QueueCounts {
     pub bytes: u64,
     /// Deduplication keys remembered now.
     pub remembered_keys: u64,
+    /// Of `depth`: unclassified, as a script failed on them; they wait for it.
+    pub unclassified: u64,
+    /// When the oldest unclassified message was enqueued.
+    pub oldest_unclassified_at: Option<Millis>,
+    /// Of `depth`: on an ordered queue, behind the first unclassified message.
+    pub stopped: u64,
+    /// Messages dropped since the start because a script, run late, gave them a deduplication key
+    /// that is remembered from another message.
+    pub late_duplicates: u64,
 }
 
 /// One fairness key of a queue.
@@ -349,6 +383,10 @@ pub struct QueueDetails {
 pub struct Redriven {
     /// Messages moved back.
     pub redriven: u64,
+    /// Messages that stayed: unclassified, and no script was to see them.
+    pub left_unclassified: u64,
+    /// Messages that stayed: the script failed on them, and the queue rejects such messages.
+    pub rejected_by_script: u64,
 }
 
 /// Why nothing was redriven.
@@ -398,6 +436,8 @@ pub struct QueueExplanation {
     pub next_lease_end_at: Option<Millis>,
     /// Ordering groups with a message in flight or delayed and others behind it.
     pub groups_held: u64,
+    /// What the queue's script said when it failed last since the start.
+    pub last_script_error: Option<String>,
     /// The message asked about: `None` when none was asked for.
     pub message: Option<MessagePlace>,
 }
@@ -441,6 +481,31 @@ pub enum MessagePlace {
         /// The consumer's number; `None` when it is from before a restart or gone.
         consumer: Option<u64>,
     },
+    /// It waits for a script to classify it.
+    Parked {
+        /// When it was enqueued.
+        enqueued_at: Millis,
+        /// Tries that failed.
+        tries: u32,
+        /// What the last one said; `None` when that was before a restart.
+        error: Option<String>,
+        /// When it is tried again; `None` = when the script changes.
+        next_try_at: Option<Millis>,
+    },
+    /// Classified, but on an ordered queue with an unclassified message before it.
+    Stopped {
+        /// The first unclassified message.
+        first_unclassified: MessageId,
+        /// Where that message is.
+        place: Box<Self>,
+    },
+    /// Its delivery failed, and a script is asked what follows.
+    Deciding {
+        /// Deliveries so far.
+        attempts: u32,
+    },
+    /// A dead letter that a redrive has taken out of the queue's order until it ends.
+    Redriving,
     /// It is a dead letter in the queue's dead-letter queue.
     DeadLettered {
         /// That queue's name.

@@ -81,6 +81,12 @@ pub struct Limits {
     pub throttles_max: usize,
     /// Limits of one throttle in one declaration; four times as many of all declarations.
     pub throttle_limits_max: usize,
+    /// One script, in bytes.
+    pub script_bytes_max: usize,
+    /// Messages that may wait for one queue's script.
+    pub script_waiting_max: usize,
+    /// Bytes of them.
+    pub script_waiting_bytes_max: usize,
     /// Runtime configuration: entries.
     pub config_entries_max: usize,
     /// Runtime configuration: bytes of a key.
@@ -103,6 +109,9 @@ impl Default for Limits {
             key_parts_max: 16,
             throttles_max: 16,
             throttle_limits_max: 8,
+            script_bytes_max: 1 << 20,
+            script_waiting_max: 16_384,
+            script_waiting_bytes_max: 64 << 20,
             config_entries_max: 100_000,
             config_key_bytes_max: 1024,
             api_keys_max: 10_000,

@@ -1,6 +1,7 @@
 //! The engine: one shard's queues, driven by requests and time.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use ahash::RandomState;
 
@@ -14,11 +15,11 @@ use crate::queue::Queue;
 use crate::queue::capture::Generation;
 use crate::queues::{QueueIndex, Queues};
 use crate::schedule::PassScratch;
+use crate::script::Scripts;
 use crate::segments::SegmentRefs;
 use crate::store::StoreScratch;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
-    ScriptJob,
 };
 
 /// Why a record of the log cannot be applied: it is damaged, or of a newer version.
@@ -37,15 +38,14 @@ pub struct Engine {
     pub(crate) ids: MessageIds,
     pub(crate) consumers: Consumers,
     /// Runtime configuration.
-    pub(crate) runtime: BTreeMap<String, String>,
+    pub(crate) runtime: Arc<BTreeMap<String, String>>,
     pub(crate) keys: Keys,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
     pub(crate) runnable: VecDeque<QueueIndex>,
     pub(crate) jobs: VecDeque<Job>,
-    /// Jobs for the host that were not taken yet.
-    pub(crate) script_jobs: Vec<ScriptJob>,
+    pub(crate) scripts: Scripts,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
     /// Messages stored since the start.
@@ -99,13 +99,13 @@ impl Engine {
             segments: SegmentRefs::new(config.segment_shift),
             ids: MessageIds::new(a ^ d.rotate_left(32)),
             consumers: Consumers::new(&hasher),
-            runtime: BTreeMap::new(),
+            runtime: Arc::default(),
             keys: Keys::new(&hasher),
             shard: ShardState::default(),
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
-            script_jobs: Vec::new(),
+            scripts: Scripts::default(),
             graveyard: Vec::new(),
             stored: 0,
             generation: Generation::default(),
@@ -154,6 +154,7 @@ impl Engine {
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
+        self.run_scripts(cx);
         self.make_pages(cx, WRITES_MAX);
     }
 
@@ -164,6 +165,7 @@ impl Engine {
         let cx = &mut Cx { now, journal, out };
         self.run_timers(cx);
         self.run_jobs(cx);
+        self.run_scripts(cx);
         self.deliver(cx);
         self.make_pages(cx, WRITES_MAX);
         let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
@@ -171,6 +173,7 @@ impl Engine {
             || !self.runnable.is_empty()
             || self.has_full_lanes()
             || !self.jobs.is_empty()
+            || self.scripts.has_work()
             || !self.graveyard.is_empty()
     }
 
@@ -185,7 +188,7 @@ impl Engine {
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
         let scratch = self.record.capacity() + self.store.record.capacity();
-        (self.queue_bytes + config + scratch) as u64
+        (self.queue_bytes + config + scratch + self.scripts.memory_bytes()) as u64
     }
 
     /// A queue is gone: its memory is not counted any more.
@@ -237,6 +240,10 @@ impl Engine {
             queue.fills_pages = true;
             self.paging.full.push(index);
         }
+        if queue.hooks.is_some() {
+            self.list_for_scripts(index);
+        }
+        let queue = self.queues.at_mut(index);
         let memory = queue.memory_bytes();
         let before = core::mem::replace(&mut queue.memory_counted, memory);
         self.queue_bytes = self.queue_bytes.saturating_add(memory) - before;
@@ -280,6 +287,11 @@ impl Engine {
                 queue.runnable,
                 self.runnable.contains(&index),
                 "{name} in line"
+            );
+            let listed = queue.hooks.as_ref().is_some_and(|hooks| hooks.listed);
+            assert!(
+                listed || !queue.wants_script(),
+                "{name} has something to run and is not listed"
             );
             let armed = queue.next_deadline().is_none_or(|next| {
                 queue

@@ -8,7 +8,8 @@
 use crate::page::{PageHead, PagedMessage, read_page};
 use crate::queue::entries::Flags;
 use crate::record::{
-    Header, Image, ImageContent, Kind, PagedLane, Reader, begin_counted, finish_counted,
+    Header, Image, ImageContent, Kind, PagedLane, Reader, UnclassifiedFields, begin_counted,
+    finish_counted,
 };
 use crate::replay::ReadPage;
 use crate::{QueueId, ReplayError};
@@ -134,6 +135,12 @@ impl<'a> Image<'a> {
             lease: None,
             group: None,
             dedup: Flags::from_bits(message.flags).has(Flags::DEDUP),
+            attributes: Flags::from_bits(message.flags).has(Flags::ATTRIBUTES),
+            unclassified: if Flags::from_bits(message.flags).has(Flags::UNCLASSIFIED) {
+                Some(UnclassifiedFields::NEW)
+            } else {
+                None
+            },
         }
     }
 }

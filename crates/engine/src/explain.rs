@@ -6,8 +6,11 @@ use crate::jobs::{Job, Work};
 use crate::queue::Queue;
 use crate::queue::entries::{Place, Slot};
 use crate::queue::leases::NEVER;
+use crate::queue::parking::NextTry;
 use crate::queues::QueueIndex;
-use crate::{AdminReply, MessageId, MessagePlace, QueueExplanation, QueueNotFound, ReplyTo};
+use crate::{
+    AdminReply, MessageId, MessagePlace, Millis, QueueExplanation, QueueNotFound, ReplyTo,
+};
 
 /// Messages counted at most when asked how many go before one.
 pub(crate) const AHEAD_MAX: u64 = 10_000;
@@ -72,6 +75,7 @@ impl Engine {
             next_due_at: queue.delayed.first().map(|(due, _)| *due),
             next_lease_end_at: queue.leases.next_end(),
             groups_held: queue.groups.held(),
+            last_script_error: queue.last_script_error(),
             message,
         }
     }
@@ -113,6 +117,42 @@ pub(crate) fn place_of(queue: &Queue, slot: Slot) -> MessagePlace {
                     .filter(|number| *number != 0),
             }
         }
+        Place::Parked => parked_place(queue, slot),
+        Place::Stopped => match queue.parking.first() {
+            Some(first) => MessagePlace::Stopped {
+                first_unclassified: queue.entries.at(first).id,
+                place: Box::new(parked_place(queue, first)),
+            },
+            // Its turn comes with the next step.
+            None => MessagePlace::Unknown,
+        },
+        Place::Deciding => MessagePlace::Deciding {
+            attempts: entry.failures.saturating_add(1),
+        },
+        Place::Aside => MessagePlace::Redriving,
         Place::Free | Place::New => MessagePlace::Unknown,
+    }
+}
+
+fn parked_place(queue: &Queue, slot: Slot) -> MessagePlace {
+    let entry = queue.entries.at(slot);
+    let parked = queue.parking.get(entry.position);
+    let error = parked.map(|it| it.error.to_string());
+    MessagePlace::Parked {
+        enqueued_at: entry.id.enqueued_at(),
+        tries: queue.unclassified(slot).tries,
+        error: error.filter(|error| !error.is_empty()),
+        next_try_at: match queue.parking.next_try(entry.position) {
+            Some(NextTry::At(at)) => Some(at),
+            Some(NextTry::Soon | NextTry::Running) => Some(Millis(0)),
+            Some(NextTry::OnChange) | None => None,
+        },
+    }
+}
+
+impl Queue {
+    fn last_script_error(&self) -> Option<String> {
+        let error = self.hooks.as_ref()?.last_error.as_ref()?;
+        Some(error.to_string())
     }
 }

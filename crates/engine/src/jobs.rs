@@ -3,15 +3,14 @@
 
 use crate::engine::{Cx, Engine};
 use crate::find::Search;
-use crate::moves::Move;
 use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
 use crate::queue::picks::RingWalk;
 use crate::queues::QueueIndex;
-use crate::record::MoveReason;
+use crate::script::{Candidates, Redrive};
 use crate::stats::{KeyWalk, QueueWalk};
-use crate::{AdminReply, Millis, QueueId, QueueNotFound, Redriven, ReplyTo};
+use crate::{AdminReply, Millis, QueueId, QueueNotFound, ReplyTo};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
@@ -26,11 +25,7 @@ pub(crate) struct Job {
 /// are touched.
 #[derive(Debug)]
 pub(crate) enum Work {
-    Redrive {
-        limit: u64,
-        left: u64,
-        done: Redriven,
-    },
+    Redrive(Redrive),
     Purge {
         limit: u64,
         done: u64,
@@ -40,6 +35,27 @@ pub(crate) enum Work {
     Find(Search),
     Stats(KeyWalk),
     List(QueueWalk),
+}
+
+/// What follows a slice of a job.
+#[derive(Debug)]
+pub(crate) enum Sliced {
+    /// It is done.
+    Done(Box<AdminReply>),
+    /// There is more to do.
+    More,
+    /// It goes on when a script has run.
+    Ask(Candidates),
+}
+
+impl Sliced {
+    pub(crate) fn done(reply: AdminReply) -> Self {
+        Self::Done(Box::new(reply))
+    }
+
+    fn of(reply: Option<AdminReply>) -> Self {
+        reply.map_or(Self::More, Self::done)
+    }
 }
 
 /// Messages handled in one slice.
@@ -56,80 +72,40 @@ impl Engine {
         let Some(mut job) = self.jobs.pop_front() else {
             return;
         };
-        match self.job_slice(cx, &mut job) {
-            Some(reply) => self.answer(cx, job.reply, reply),
-            None => self.jobs.push_back(job),
-        }
+        let sliced = self.job_slice(cx, &mut job);
+        self.go_on(cx, job, sliced);
     }
 
-    /// One slice of a job; its answer when it is done.
-    fn job_slice(&mut self, cx: &mut Cx<'_>, job: &mut Job) -> Option<AdminReply> {
+    /// One slice of a job.
+    fn job_slice(&mut self, cx: &mut Cx<'_>, job: &mut Job) -> Sliced {
         if let Work::List(walk) = &mut job.work {
-            return self.list_slice(walk);
+            return Sliced::of(self.list_slice(walk));
         }
         let Some(index) = job.queue.and_then(|id| self.queues.index_of(id)) else {
-            return Some(job.abandoned());
+            return Sliced::done(job.abandoned());
         };
-        match &mut job.work {
-            Work::Redrive { limit, left, done } => {
-                self.redrive_slice(cx, index, *limit, left, done)
-            }
+        let reply = match &mut job.work {
+            Work::Redrive(work) => return self.redrive_slice(cx, index, work),
             Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
             Work::Find(search) => self.find_slice(cx, index, search),
             Work::Stats(walk) => self.stats_slice(index, walk),
             Work::List(walk) => self.list_slice(walk),
-        }
+        };
+        Sliced::of(reply)
     }
 
     /// Answers at once what one slice does, and goes on with the rest in later passes.
     pub(crate) fn start_job(&mut self, cx: &mut Cx<'_>, mut job: Job) {
-        match self.job_slice(cx, &mut job) {
-            Some(reply) => self.answer(cx, job.reply, reply),
-            None => self.jobs.push_back(job),
-        }
+        let sliced = self.job_slice(cx, &mut job);
+        self.go_on(cx, job, sliced);
     }
 
-    fn redrive_slice(
-        &mut self,
-        cx: &mut Cx<'_>,
-        from: QueueIndex,
-        limit: u64,
-        left: &mut u64,
-        done: &mut Redriven,
-    ) -> Option<AdminReply> {
-        let Some(to) = self.source_of(from) else {
-            return Some(AdminReply::Redriven(Ok(*done)));
-        };
-        let budget = usize::try_from(*left).unwrap_or(usize::MAX).min(SLICE);
-        let mut slots = Vec::with_capacity(budget);
-        let (mut reads, mut finished) = (READS_MAX, false);
-        while slots.len() < budget {
-            let ready = self.take_ready(cx, (from, limit), &mut Next::Oldest, &mut reads);
-            let slot = match ready {
-                Took::Message(slot) => Some(slot),
-                Took::OutOfReads => break,
-                Took::Nothing => self.queues.at_mut(from).take_first_delayed(limit),
-            };
-            let Some(slot) = slot else {
-                finished = true;
-                break;
-            };
-            slots.push(slot);
+    fn go_on(&mut self, cx: &mut Cx<'_>, job: Job, sliced: Sliced) {
+        match sliced {
+            Sliced::Done(reply) => self.answer(cx, job.reply, *reply),
+            Sliced::Ask(candidates) => self.ask_about_dead_letters(job, candidates),
+            Sliced::More => self.jobs.push_back(job),
         }
-        let moved = slots.len() as u64;
-        finished |= moved == *left;
-        self.move_all(
-            cx,
-            Move {
-                from,
-                to,
-                reason: MoveReason::Redrive,
-            },
-            &slots,
-        );
-        *left = left.saturating_sub(moved);
-        done.redriven += moved;
-        finished.then_some(AdminReply::Redriven(Ok(*done)))
     }
 
     fn purge_slice(
@@ -173,6 +149,7 @@ impl Engine {
         {
             slots.push(slot);
         }
+        slots.extend(queue.parked_below(*limit, SLICE - slots.len()));
         finished &= slots.len() < SLICE;
         *done += slots.len() as u64;
         self.remove_all(cx, index, &slots);
@@ -220,9 +197,9 @@ impl Engine {
 
 impl Job {
     /// The answer of a job whose queue was deleted under it: what was done so far stays done.
-    fn abandoned(&self) -> AdminReply {
+    pub(crate) fn abandoned(&self) -> AdminReply {
         match &self.work {
-            Work::Redrive { done, .. } => AdminReply::Redriven(Ok(*done)),
+            Work::Redrive(work) => AdminReply::Redriven(Ok(work.done)),
             Work::Purge { done, .. } => AdminReply::Purged(Ok(*done)),
             Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
             Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),

@@ -8,6 +8,8 @@ use crate::{Content, KeyKind, KeyPart};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties<'a> {
     pub(crate) content: &'a [u8],
+    /// What a script said of it, in the layout of headers; empty = nothing.
+    pub(crate) attributes: &'a [u8],
     /// Empty = unkeyed.
     pub(crate) fairness_key: &'a [u8],
     /// Empty = none.
@@ -27,8 +29,10 @@ pub(crate) fn key_hash(parts: &[KeyPart], properties: Properties<'_>) -> Option<
                 add(&mut hasher, 0, value);
             }
             KeyKind::FairnessKey => add(&mut hasher, 1, present(properties.fairness_key)?),
-            // No script has given an attribute.
-            KeyKind::Attribute => return None,
+            KeyKind::Attribute => {
+                let value = Content::new(properties.attributes).header(part.name.as_bytes())?;
+                add(&mut hasher, 2, value);
+            }
             KeyKind::IdempotencyKey => add(&mut hasher, 3, present(properties.idempotency_key)?),
             KeyKind::Payload => add(
                 &mut hasher,

@@ -21,6 +21,7 @@ mod expand;
 mod explain;
 mod find;
 mod ids;
+mod incoming;
 mod jobs;
 mod journal;
 mod key;
@@ -43,6 +44,7 @@ mod record;
 mod release;
 mod relocate;
 mod replay;
+mod replay_queues;
 mod replay_state;
 mod request;
 mod salvage;
@@ -61,7 +63,8 @@ mod validate;
 pub use admin::{
     AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, KeyStats,
     MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
-    QueueSummary, Rebalancing, RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
+    QueueSummary, Rebalancing, Reclassify, RedriveError, Redriven, RuntimeConfigError,
+    UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError};

@@ -2,9 +2,10 @@
 
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::{Flags, Place, Slot};
-use crate::queue::{KeepKey, NewMessage, Removed, Role, Weighs};
+use crate::queue::{KeepKey, NewMessage, Queue, Removed, Role, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
+use crate::script::next_try;
 use crate::{Lsn, Millis};
 
 /// A move from one queue to another.
@@ -77,7 +78,7 @@ impl Engine {
                 let removed = self.queues.at_mut(how.from).remove(*slot, KeepKey::Yes);
                 let durable = !removed.entry.flags.has(Flags::TRANSIENT);
                 let from = removed.entry.position;
-                let to = self.put_moved(how, removed);
+                let to = self.put_moved(cx.now, how, removed);
                 if durable {
                     old.push(from);
                     new.push(to);
@@ -108,17 +109,25 @@ impl Engine {
     }
 
     /// Puts a message that left one queue at the back of another; returns its new position.
-    fn put_moved(&mut self, how: Move, removed: Removed) -> u64 {
+    fn put_moved(&mut self, now: Millis, how: Move, removed: Removed) -> u64 {
         let group = removed.group_key;
+        // A message that was never delivered keeps the not-before time of its enqueue.
+        let due = removed.due.filter(|_| removed.entry.failures == 0);
+        let due = due.filter(|due| *due > now);
         let slot = self.store_moved(how, removed);
         let to = self.queues.at_mut(how.to);
-        if to.is_dead_letter() {
-            to.admit(slot, None, None);
+        let unclassified = to.entries.at(slot).flags.has(Flags::UNCLASSIFIED);
+        if unclassified && !to.is_dead_letter() {
+            let known = to.unclassified(slot);
+            let next = next_try(to, known.version, known.timeouts, now);
+            to.park(slot, (group, due), next, "");
+        } else if to.is_dead_letter() {
+            to.admit(slot, None, due);
             if let Some(group) = group {
                 to.group_of.insert(slot, group);
             }
         } else {
-            to.admit(slot, group, None);
+            to.admit(slot, group, due);
         }
         to.entries.at(slot).position
     }
@@ -131,6 +140,8 @@ impl Engine {
             priority,
             group_key: _,
             body,
+            due: _,
+            unclassified,
         } = removed;
         let redrive = how.reason == MoveReason::Redrive;
         let to = self.queues.at_mut(how.to);
@@ -145,7 +156,13 @@ impl Engine {
             redrives: entry.redrives.saturating_add(u16::from(redrive)),
             flags: entry.flags,
         });
-        if !redrive {
+        if redrive {
+            // A dead letter that no script has seen since is tried by the present one.
+            if entry.flags.has(Flags::UNCLASSIFIED) {
+                to.unclassified
+                    .insert(slot, unclassified.unwrap_or_default());
+            }
+        } else {
             let moved = to.entries.at_mut(slot);
             (moved.deliveries, moved.failures) = (entry.deliveries, entry.failures);
         }
@@ -183,7 +200,7 @@ impl Engine {
         queue.preserve(slot);
         let entry = queue.entries.at_mut(slot);
         debug_assert!(
-            entry.place == Place::Leased,
+            matches!(entry.place, Place::Leased | Place::Deciding),
             "{} fails without a lease",
             entry.id
         );
@@ -191,12 +208,17 @@ impl Engine {
         if dead_letters && entry.failures >= policy.max_attempts {
             return None;
         }
-        let delay_ms = retry
-            .delay_ms
-            .unwrap_or_else(|| policy.delay_ms(entry.failures));
-        let due = retry.now.after_ms(delay_ms);
-        queue.give_back(slot, (delay_ms > 0).then_some(due));
-        Some(due)
+        Some(queue.retry(slot, retry))
+    }
+
+    /// Takes a message whose lease ended without success back for another delivery, whatever the
+    /// retry policy says of its number of attempts: counts the failure and says when it is due.
+    pub(crate) fn retry(&mut self, index: QueueIndex, slot: Slot, retry: Retry) -> Millis {
+        let queue = self.queues.at_mut(index);
+        queue.preserve(slot);
+        let entry = queue.entries.at_mut(slot);
+        entry.failures = entry.failures.saturating_add(1);
+        queue.retry(slot, retry)
     }
 }
 
@@ -206,4 +228,17 @@ pub(crate) struct Retry {
     pub(crate) now: Millis,
     /// Replaces the policy's delay.
     pub(crate) delay_ms: Option<u64>,
+}
+
+impl Queue {
+    /// A failed message waits for its next delivery.
+    fn retry(&mut self, slot: Slot, retry: Retry) -> Millis {
+        let failures = self.entries.at(slot).failures;
+        let delay_ms = retry
+            .delay_ms
+            .unwrap_or_else(|| self.config.retry.delay_ms(failures));
+        let due = retry.now.after_ms(delay_ms);
+        self.give_back(slot, (delay_ms > 0).then_some(due));
+        due
+    }
 }

@@ -9,11 +9,12 @@ use crate::queue::{Identity, Queue, Role};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_long, put_short};
+use crate::script::Redrive;
 use crate::validate::{check_changes, check_spec};
 use crate::{
     AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError,
     DeliveryDurability, Event, Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec,
-    Rebalancing, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
+    Rebalancing, Reclassify, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
 };
 
 /// What a name ends in when it belongs to a dead-letter queue.
@@ -22,13 +23,17 @@ pub(crate) const DEAD_LETTER_SUFFIX: &str = ".dlq";
 impl Engine {
     pub(crate) fn on_admin(&mut self, cx: &mut Cx<'_>, to: ReplyTo, request: AdminRequest) {
         let reply = match request {
-            AdminRequest::CreateQueue(spec) => AdminReply::Created(self.create(cx, &spec)),
+            AdminRequest::CreateQueue(spec) => return self.on_create_queue(cx, to, spec),
             AdminRequest::UpdateQueue { name, changes } => {
-                AdminReply::Updated(self.update(cx, &name, &changes))
+                return self.on_update_queue(cx, to, (name, changes));
             }
             AdminRequest::DeleteQueue { name } => AdminReply::Deleted(self.delete(cx, &name)),
             AdminRequest::PurgeQueue { name } => return self.purge(cx, to, &name),
-            AdminRequest::Redrive { name, count } => return self.redrive(cx, to, &name, count),
+            AdminRequest::Redrive {
+                name,
+                count,
+                reclassify,
+            } => return self.redrive_queue(cx, to, &name, (count, reclassify)),
             AdminRequest::Explain { name, message } => {
                 return self.explain(cx, to, &name, message);
             }
@@ -72,8 +77,9 @@ impl Engine {
         );
     }
 
-    fn create(&mut self, cx: &mut Cx<'_>, spec: &QueueSpec) -> Result<String, CreateQueueError> {
-        check_spec(spec, &self.config.limits)?;
+    /// Whether a queue could be created now.
+    pub(crate) fn check_create(&self, spec: &QueueSpec) -> Result<(), CreateQueueError> {
+        check_spec(spec, &self.config)?;
         if self.storage_full {
             return Err(CreateQueueError::Storage);
         }
@@ -90,6 +96,15 @@ impl Engine {
         if self.queues.sources() >= max {
             return Err(CreateQueueError::TooManyQueues { max });
         }
+        Ok(())
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        cx: &mut Cx<'_>,
+        spec: &QueueSpec,
+    ) -> Result<String, CreateQueueError> {
+        self.check_create(spec)?;
         let id = QueueId(self.queues.next_id);
         let record = QueueRecord {
             id,
@@ -100,6 +115,7 @@ impl Engine {
             config: spec.resolve(&self.config.defaults),
         };
         let index = self.add_queue(&record);
+        self.set_scripts(index);
         self.write_queue(cx, index);
         Ok(id.to_string())
     }
@@ -172,28 +188,48 @@ impl Engine {
         }
     }
 
-    fn update(
+    /// Whether a queue could be changed so now.
+    pub(crate) fn check_update(
+        &self,
+        name: &str,
+        changes: &QueueChanges,
+    ) -> Result<QueueIndex, UpdateQueueError> {
+        let index = self.queues.find(name).ok_or(UpdateQueueError::NotFound)?;
+        if self.queues.at(index).is_dead_letter() {
+            return Err(UpdateQueueError::ReservedName);
+        }
+        check_changes(changes, &self.config)?;
+        if self.storage_full {
+            return Err(UpdateQueueError::Storage);
+        }
+        Ok(index)
+    }
+
+    pub(crate) fn update(
         &mut self,
         cx: &mut Cx<'_>,
         name: &str,
         changes: &QueueChanges,
     ) -> Result<(), UpdateQueueError> {
-        let index = self.queues.find(name).ok_or(UpdateQueueError::NotFound)?;
+        let index = self.check_update(name, changes)?;
         let dead_letters = self
             .dead_letters_of(index)
             .ok_or(UpdateQueueError::ReservedName)?;
-        check_changes(changes)?;
-        if self.storage_full {
-            return Err(UpdateQueueError::Storage);
-        }
         let config = changes.apply(&self.queues.at(index).config, &self.config.defaults);
         for index in [index, dead_letters] {
             let before = core::mem::replace(&mut self.queues.at_mut(index).config, config.clone());
             if before.durability == DeliveryDurability::Fast {
                 self.write_leases_now_committed(cx, index);
             }
-            self.touch(index);
         }
+        if changes.on_enqueue.is_some() || changes.on_failure.is_some() {
+            self.set_scripts(index);
+        }
+        if changes.on_enqueue.is_some() {
+            self.queues.at_mut(index).parking.try_all_soon();
+        }
+        self.touch(index);
+        self.touch(dead_letters);
         self.write_queue(cx, index);
         Ok(())
     }
@@ -214,6 +250,7 @@ impl Engine {
         self.queues.last_lsn = self.append(cx);
         for index in [index, dead_letters] {
             self.end_subscriptions(cx, index);
+            self.abandon_scripts(cx, index);
             self.bury(index);
         }
         Ok(())
@@ -251,7 +288,13 @@ impl Engine {
         });
     }
 
-    fn redrive(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, name: &str, count: u64) {
+    fn redrive_queue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        reply: ReplyTo,
+        name: &str,
+        (count, reclassify): (u64, Reclassify),
+    ) {
         let error = match self.queues.find(name) {
             None => RedriveError::NotFound,
             Some(index) if !self.queues.at(index).is_dead_letter() => {
@@ -261,11 +304,13 @@ impl Engine {
                 let queue = self.queues.at(index);
                 let left = if count == 0 { u64::MAX } else { count };
                 let limit = queue.next_position;
-                let work = Work::Redrive {
+                let work = Work::Redrive(Redrive {
                     limit,
                     left,
+                    reclassify,
                     done: Redriven::default(),
-                };
+                    aside: Vec::new(),
+                });
                 self.jobs.push_back(Job {
                     reply,
                     queue: Some(queue.identity.id),
@@ -304,7 +349,7 @@ impl Engine {
         put_short(&mut self.record, key.as_bytes());
         put_long(&mut self.record, value.as_bytes());
         cx.journal.append(&self.record);
-        self.runtime.insert(key, value);
+        Arc::make_mut(&mut self.runtime).insert(key, value);
     }
 
     fn list_config(&self, prefix: String) -> Vec<(String, String)> {

@@ -1,34 +1,29 @@
 //! Messages come in.
 
 use crate::engine::{Cx, Engine};
-use crate::key::{Properties, WHOLE_QUEUE, idempotency_hash, key_hash};
-use crate::queue::entries::Flags;
+use crate::incoming::{Incoming, Keys};
+use crate::queue::entries::{Flags, Slot};
 use crate::queue::{NewMessage, Queue, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{StoredContent, StoredFields, add_stored, begin_stored};
+use crate::script::{NewAnswer, UNDECIDED};
 use crate::store::{RECORD_BYTES, StoredAt};
 use crate::{
-    Event, Lsn, MessageId, MissingOrderingKey, Ordering, Overflow, PublishBatch, PublishError,
-    PublishItem, PublishResult, PublishTarget, QueueId, ReplyTo, Span,
+    Event, Lsn, MessageId, Millis, PublishBatch, PublishError, PublishItem, PublishResult,
+    PublishTarget, QueueId, ReplyTo, Span,
 };
-
-/// A message's properties, out of the batch's bytes.
-struct Incoming<'a> {
-    item: &'a PublishItem,
-    content: &'a [u8],
-    key: &'a str,
-    idempotency_key: &'a [u8],
-}
-
-/// What the queue's keys say of a message.
-struct Keys {
-    dedup: Option<u128>,
-    group: Option<u128>,
-}
 
 impl Engine {
     pub(crate) fn on_publish(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, batch: &PublishBatch) {
+        if self.scripts.are_used() && !self.has_room_to_wait(batch) {
+            // Before anything of it is taken: the producer is told to come again with all of it.
+            let overloaded = PublishResult::Refused(PublishError::Overloaded);
+            let results = vec![overloaded; batch.items.len()];
+            let token = reply.token;
+            return cx.emit(reply.conn, Lsn::ZERO, Event::Published { token, results });
+        }
         let mut results = Vec::with_capacity(batch.items.len());
+        let mut answer = NewAnswer::new(reply);
         let mut after = Lsn::ZERO;
         let mut target = LastTarget::default();
         for item in &batch.items {
@@ -39,7 +34,8 @@ impl Engine {
                     if let Ok(index) = index {
                         after = after.max(self.queues.at(index).last_lsn);
                     }
-                    let stored = index.and_then(|index| self.store_one(cx, index, item, batch));
+                    let new = (item, batch, results.len());
+                    let stored = index.and_then(|index| self.take_one(cx, index, new, &mut answer));
                     stored.unwrap_or_else(PublishResult::Refused)
                 }
                 PublishTarget::Queues(routes) => {
@@ -47,7 +43,8 @@ impl Engine {
                     for index in ids.iter().filter_map(|id| self.queues.index_of(*id)) {
                         after = after.max(self.queues.at(index).last_lsn);
                     }
-                    let stored = self.store_in_all(cx, ids, item, batch);
+                    let new = (item, batch, results.len());
+                    let stored = self.store_in_all(cx, ids, new, &mut answer);
                     stored.unwrap_or_else(PublishResult::Refused)
                 }
             };
@@ -63,18 +60,11 @@ impl Engine {
         {
             after = cx.journal.end();
         }
-        cx.emit(
-            reply.conn,
-            after,
-            Event::Published {
-                token: reply.token,
-                results,
-            },
-        );
+        self.answer_publish(cx, answer, results, after);
     }
 
-    fn publish_target(
-        &mut self,
+    pub(crate) fn publish_target(
+        &self,
         last: &mut LastTarget,
         name: Span,
         data: &[u8],
@@ -95,15 +85,17 @@ impl Engine {
         last.index
     }
 
-    /// One body for several queues: the message is stored in all of them, or in none.
+    /// One body for several queues: the message is stored in all of them, or in none. Queues with
+    /// scripts decide later, each on its own, with a body of their own.
     fn store_in_all(
         &mut self,
         cx: &mut Cx<'_>,
         ids: &[QueueId],
-        item: &PublishItem,
-        batch: &PublishBatch,
+        new: (&PublishItem, &PublishBatch, usize),
+        answer: &mut NewAnswer,
     ) -> Result<PublishResult, PublishError> {
-        let incoming = Incoming::new(item, batch);
+        let (item, batch, _) = new;
+        let incoming = Incoming::new(item, &batch.data);
         let mut targets = Vec::with_capacity(ids.len());
         for id in ids {
             targets.push(self.check_target(cx, *id, &incoming)?);
@@ -111,8 +103,15 @@ impl Engine {
         targets.sort_unstable_by_key(|(index, _)| *index);
         targets.dedup_by_key(|(index, _)| *index);
         let (mut stored, mut duplicate, mut body) = (None, None, None);
+        let mut waits = false;
         for (index, keys) in targets {
-            if let Some(id) = self.remembered(cx, index, &keys) {
+            let Some(keys) = keys else {
+                self.finish_store(cx);
+                self.wait_for_script(index, new, answer);
+                waits = true;
+                continue;
+            };
+            if let Some(id) = self.remembered(cx, index, keys.dedup) {
                 duplicate = duplicate.or(Some(id));
                 continue;
             }
@@ -125,16 +124,18 @@ impl Engine {
         let stored = stored.map(PublishResult::Stored);
         stored
             .or_else(|| duplicate.map(PublishResult::Duplicate))
+            .or_else(|| waits.then_some(UNDECIDED))
             .ok_or(PublishError::QueueNotFound)
     }
 
-    /// One of several targets: it must take the message, or none gets it.
+    /// One of several targets: it must take the message, or none gets it. Without keys when a
+    /// script decides.
     fn check_target(
         &mut self,
         cx: &Cx<'_>,
         id: QueueId,
         new: &Incoming<'_>,
-    ) -> Result<(QueueIndex, Keys), PublishError> {
+    ) -> Result<(QueueIndex, Option<Keys>), PublishError> {
         if self.storage_full {
             return Err(PublishError::Storage);
         }
@@ -143,80 +144,62 @@ impl Engine {
         if self.queues.at(index).is_dead_letter() {
             return Err(PublishError::ReservedQueueName);
         }
+        if self.queues.at(index).holds_publishes() {
+            return self.check_size(new).map(|()| (index, None));
+        }
         let keys = self.keys_of(index, new)?;
-        if self.remembered(cx, index, &keys).is_none() {
+        if self.remembered(cx, index, keys.dedup).is_none() {
             self.check_room(index)?;
         }
-        Ok((index, keys))
+        Ok((index, Some(keys)))
     }
 
-    fn store_one(
+    fn take_one(
         &mut self,
         cx: &mut Cx<'_>,
         index: QueueIndex,
-        item: &PublishItem,
-        batch: &PublishBatch,
+        new: (&PublishItem, &PublishBatch, usize),
+        answer: &mut NewAnswer,
     ) -> Result<PublishResult, PublishError> {
-        if self.store.queue != index || self.store.record.len() >= RECORD_BYTES {
-            self.finish_store(cx);
+        let (item, batch, _) = new;
+        let incoming = Incoming::new(item, &batch.data);
+        if !self.queues.at(index).holds_publishes() {
+            return self.store_one(cx, index, &incoming);
         }
-        let incoming = Incoming::new(item, batch);
-        let keys = self.keys_of(index, &incoming)?;
-        if let Some(id) = self.remembered(cx, index, &keys) {
+        self.check_size(&incoming)?;
+        if let Some(id) = self.early_duplicate(cx, index, &incoming) {
+            return Ok(PublishResult::Duplicate(id));
+        }
+        self.wait_for_script(index, new, answer);
+        Ok(UNDECIDED)
+    }
+
+    /// Stores a message whose values are known, unless it is a duplicate.
+    pub(crate) fn store_one(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        incoming: &Incoming<'_>,
+    ) -> Result<PublishResult, PublishError> {
+        self.store_into(cx, index);
+        let keys = self.keys_of(index, incoming)?;
+        if let Some(id) = self.remembered(cx, index, keys.dedup) {
             return Ok(PublishResult::Duplicate(id));
         }
         self.check_room(index)?;
-        let id = self.store_message(cx, index, &incoming, &keys, None);
+        let id = self.store_message(cx, index, incoming, &keys, None);
         Ok(PublishResult::Stored(id))
     }
 
-    /// The keys the queue asks for; refuses what the queue refuses.
-    fn keys_of(&self, index: QueueIndex, new: &Incoming<'_>) -> Result<Keys, PublishError> {
-        if new.content.len() > self.config.limits.message_bytes_max as usize {
-            return Err(PublishError::TooLarge);
+    /// Ends the record under construction when the next message is not to be put into it.
+    pub(crate) fn store_into(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        if self.store.queue != index || self.store.record.len() >= RECORD_BYTES {
+            self.finish_store(cx);
         }
-        let queue = self.queues.at(index);
-        let properties = Properties {
-            content: new.content,
-            fairness_key: new.key.as_bytes(),
-            idempotency_key: new.idempotency_key,
-        };
-        let group = match &queue.config.ordering {
-            Ordering::None => None,
-            Ordering::Queue => Some(WHOLE_QUEUE),
-            Ordering::Key { key, missing } => match (key_hash(key, properties), missing) {
-                (None, MissingOrderingKey::Reject) => return Err(PublishError::OrderingKeyMissing),
-                (hash, _) => hash,
-            },
-        };
-        let dedup = match &queue.config.dedup_key {
-            Some(parts) => key_hash(parts, properties),
-            None if new.idempotency_key.is_empty() => None,
-            None => Some(idempotency_hash(new.idempotency_key)),
-        };
-        Ok(Keys { dedup, group })
-    }
-
-    /// Refuses a new message of a full queue that refuses. A duplicate needs no room.
-    fn check_room(&self, index: QueueIndex) -> Result<(), PublishError> {
-        let queue = self.queues.at(index);
-        match queue.config.max_length {
-            Some(max) if max.overflow == Overflow::Reject && queue.depth() >= max.messages => {
-                Err(PublishError::QueueFull)
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The message that a deduplication key is remembered from.
-    fn remembered(&mut self, cx: &Cx<'_>, index: QueueIndex, keys: &Keys) -> Option<MessageId> {
-        let key = keys.dedup?;
-        self.forget_keys(index, cx.now, usize::MAX);
-        self.queues.at(index).dedup.find(key)
     }
 
     /// Puts one message into its queue and into the record under construction.
-    fn store_message(
+    pub(crate) fn store_message(
         &mut self,
         cx: &mut Cx<'_>,
         index: QueueIndex,
@@ -224,45 +207,40 @@ impl Engine {
         keys: &Keys,
         body: Option<Lsn>,
     ) -> MessageId {
-        if new.item.transient {
+        if new.transient {
             // It takes a position, and a record's positions are consecutive.
             self.finish_store(cx);
         }
         let id = self.ids.next(cx.now);
-        let due = (new.item.delay_ms > 0).then(|| id.enqueued_at().after_ms(new.item.delay_ms));
+        let due = (new.delay_ms > 0).then(|| id.enqueued_at().after_ms(new.delay_ms));
         #[expect(
             clippy::cast_possible_truncation,
             reason = "checked against message_bytes_max"
         )]
-        let len = new.content.len() as u32;
+        let len = (new.content.len() + new.attributes.len()) as u32;
         let queue = self.queues.at_mut(index);
-        let mut flags = Flags::default();
-        if new.item.transient {
-            flags = flags.with(Flags::TRANSIENT);
-        }
-        if keys.dedup.is_some() && !new.item.transient {
-            flags = flags.with(Flags::DEDUP);
-        }
+        let flags = flags_of(new, keys);
         let position = queue.next_position;
         let slot = queue.store(NewMessage {
             id,
             at: Lsn::ZERO,
             len,
             key: new.key,
-            priority: new.item.priority,
-            weight: new.item.weight,
+            priority: new.priority,
+            weight: new.weight,
             weighs: Weighs::Key,
             redrives: 0,
             flags,
         });
-        if new.item.transient {
-            queue.keep_body(slot, bytes::Bytes::copy_from_slice(new.content));
-            queue.admit(slot, keys.group, due);
+        if new.transient {
+            let body = [new.content, new.attributes].concat();
+            queue.keep_body(slot, body.into());
+            queue.place_new(slot, new, keys, due);
             self.drop_overflow(cx, index);
             self.touch(index);
             return id;
         }
-        queue.admit(slot, keys.group, due);
+        queue.place_new(slot, new, keys, due);
         let store = &mut self.store;
         if store.count == 0 {
             begin_stored(&mut store.record, queue.identity.id, cx.now);
@@ -272,15 +250,20 @@ impl Engine {
         }
         let fields = StoredFields {
             key: new.key.as_bytes(),
-            weight: new.item.weight,
+            weight: new.weight,
             due,
             dedup: keys.dedup,
             group: keys.group,
-            priority: new.item.priority,
+            priority: new.priority,
+            unclassified: new.parked.as_ref().map(|parked| parked.known.fields()),
         };
-        let content = body.map_or(StoredContent::Here(new.content), |at| {
-            StoredContent::Elsewhere { at, len }
-        });
+        let content = match body {
+            Some(at) => StoredContent::Elsewhere { at, len },
+            None => StoredContent::Here {
+                content: new.content,
+                attributes: new.attributes,
+            },
+        };
         let offset = add_stored(&mut store.record, &fields, content);
         let at = body.map_or(StoredAt::Here(offset), StoredAt::Log);
         store.count += 1;
@@ -292,7 +275,7 @@ impl Engine {
     }
 }
 
-fn routes_of(batch: &PublishBatch, routes: Span) -> &[QueueId] {
+pub(crate) fn routes_of(batch: &PublishBatch, routes: Span) -> &[QueueId] {
     let start = routes.start as usize;
     batch
         .routes
@@ -300,21 +283,9 @@ fn routes_of(batch: &PublishBatch, routes: Span) -> &[QueueId] {
         .unwrap_or_default()
 }
 
-impl<'a> Incoming<'a> {
-    fn new(item: &'a PublishItem, batch: &'a PublishBatch) -> Self {
-        Self {
-            item,
-            content: item.content.of(&batch.data),
-            key: item.fairness_key.text(&batch.data),
-            idempotency_key: item
-                .idempotency_key
-                .map_or(&[], |span| span.of(&batch.data)),
-        }
-    }
-}
-
 /// The queue of the item before: most batches have one.
-struct LastTarget {
+#[derive(Debug)]
+pub(crate) struct LastTarget {
     name: Option<Span>,
     index: Result<QueueIndex, PublishError>,
 }
@@ -334,7 +305,34 @@ impl LastTarget {
     }
 }
 
+fn flags_of(new: &Incoming<'_>, keys: &Keys) -> Flags {
+    let flags = [
+        (new.transient, Flags::TRANSIENT),
+        (keys.dedup.is_some() && !new.transient, Flags::DEDUP),
+        (!new.attributes.is_empty(), Flags::ATTRIBUTES),
+        (new.parked.is_some(), Flags::UNCLASSIFIED),
+    ];
+    Flags::of(&flags)
+}
+
 impl Queue {
+    /// Gives a new message its place.
+    fn place_new(&mut self, slot: Slot, new: &Incoming<'_>, keys: &Keys, due: Option<Millis>) {
+        match &new.parked {
+            None => self.admit(slot, keys.group, due),
+            Some(parked) => {
+                self.unclassified.insert(slot, parked.known.clone());
+                self.park(slot, (keys.group, due), parked.next, &parked.error);
+            }
+        }
+    }
+
+    /// New messages wait for a script, or for others that do.
+    pub(crate) fn holds_publishes(&self) -> bool {
+        let hooks = self.hooks.as_ref();
+        hooks.is_some_and(|hooks| hooks.holds_publishes())
+    }
+
     /// Contents of this queue that lie in the log.
     pub(crate) fn segment_refs(&self) -> u64 {
         self.messages() - self.transient.len() as u64

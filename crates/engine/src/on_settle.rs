@@ -6,8 +6,9 @@ use crate::queue::entries::{Flags, Place, Slot};
 use crate::queue::leases::{Lease, NEVER};
 use crate::queues::QueueIndex;
 use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
+use crate::script::{Failing, FailureReason, NewAnswer, Owed};
 use crate::{
-    DeliveryDurability, Event, Lsn, MessageId, Millis, Ordering, ReplyTo, SettleBatch, SettleError,
+    DeliveryDurability, Lsn, MessageId, Millis, Ordering, ReplyTo, SettleBatch, SettleError,
     SettleItem, SettleResult, Settlement, Span,
 };
 
@@ -19,6 +20,13 @@ pub(crate) struct SettleScratch {
     failed: Timed,
     extended: Timed,
     requeued: Vec<u64>,
+}
+
+impl SettleScratch {
+    /// A message failed and is due again then; without a position nothing is written.
+    pub(crate) fn push_failed(&mut self, position: Option<u64>, due: Millis) {
+        self.failed.push(position, due);
+    }
 }
 
 /// Longest extension of a lease: about 317 years, and never [`NEVER`].
@@ -43,6 +51,7 @@ impl Timed {
 impl Engine {
     pub(crate) fn on_settle(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, batch: &SettleBatch) {
         let mut results = Vec::with_capacity(batch.items.len());
+        let mut answer = NewAnswer::new(reply);
         let mut after = Lsn::ZERO;
         let mut rest = batch.items.as_slice();
         while let Some(first) = rest.first() {
@@ -50,17 +59,11 @@ impl Engine {
             let same = |item: &&SettleItem| item.queue.of(&batch.data) == name;
             let run = rest.iter().take_while(same).count();
             let (items, others) = rest.split_at(run);
-            after = after.max(self.settle_run(cx, (first.queue, items), batch, &mut results));
+            let answers = (&mut results, &mut answer);
+            after = after.max(self.settle_run(cx, (first.queue, items), batch, answers));
             rest = others;
         }
-        cx.emit(
-            reply.conn,
-            after,
-            Event::Settled {
-                token: reply.token,
-                results,
-            },
-        );
+        self.answer_settle(cx, answer, results, after);
     }
 
     /// Settles items of one queue; returns the log position their answers wait for.
@@ -69,7 +72,7 @@ impl Engine {
         cx: &mut Cx<'_>,
         (name, items): (Span, &[SettleItem]),
         batch: &SettleBatch,
-        results: &mut Vec<SettleResult>,
+        (results, answer): (&mut Vec<SettleResult>, &mut NewAnswer),
     ) -> Lsn {
         let Some(index) = self.queues.find(name.text(&batch.data)) else {
             results.extend(items.iter().map(|item| match item.settlement {
@@ -87,6 +90,13 @@ impl Engine {
         let mut scratch = core::mem::take(&mut self.pass.settle);
         for items in items.chunks(POSITIONS_MAX) {
             for item in items {
+                if let Some(lease) = self.asks_script(index, item) {
+                    let owed = self.scripts.answers.owe(answer, results.len());
+                    self.ask_about_nack(index, (lease, owed), item, &batch.data);
+                    // Stands for what is decided later.
+                    results.push(Ok(Millis(0)));
+                    continue;
+                }
                 results.push(self.settle_one(cx.now, index, item, &mut scratch));
             }
             self.finish_settle(cx, index, &mut scratch);
@@ -176,6 +186,59 @@ impl Engine {
         Ok(Millis(0))
     }
 
+    /// The lease that an item says failed, when a script decides what follows.
+    fn asks_script(&self, index: QueueIndex, item: &SettleItem) -> Option<Lease> {
+        let queue = self.queues.at(index);
+        let fails = matches!(item.settlement, Settlement::Fail { .. });
+        (fails && queue.decides_failures()).then(|| queue.leases.find(item.id))?
+    }
+
+    fn ask_about_nack(
+        &mut self,
+        index: QueueIndex,
+        (lease, owed): (Lease, Owed),
+        item: &SettleItem,
+        data: &[u8],
+    ) {
+        let Settlement::Fail {
+            error,
+            retry_after_ms,
+        } = item.settlement
+        else {
+            return;
+        };
+        let queue = self.queues.at_mut(index);
+        let Some(hooks) = &mut queue.hooks else {
+            return;
+        };
+        let error = hooks.keep_error(error.of(data));
+        let retry_after_ms = if lease.reclaim {
+            retry_after_ms.or(Some(0))
+        } else {
+            retry_after_ms
+        };
+        queue.ask_about_failure(Failing {
+            slot: lease.slot,
+            id: item.id,
+            reason: FailureReason::Nack,
+            error,
+            retry_after_ms,
+            owed: Some(owed),
+        });
+        if let Some(consumer) = self.consumers.by_number(lease.consumer) {
+            consumer.held.remove(&item.id);
+        }
+    }
+
+    /// A message whose delivery failed by a script's word goes to the dead-letter queue.
+    pub(crate) fn push_dead(&self, index: QueueIndex, slot: Slot, scratch: &mut SettleScratch) {
+        if self.dead_letters_of(index).is_some() {
+            scratch.dead.push(slot);
+        } else {
+            scratch.acked.push(slot);
+        }
+    }
+
     /// The message goes to the dead-letter queue, or away when there is none.
     fn set_dead(
         &mut self,
@@ -185,14 +248,15 @@ impl Engine {
         scratch: &mut SettleScratch,
     ) {
         self.queues.at_mut(index).leases.remove(id);
-        if self.dead_letters_of(index).is_some() {
-            scratch.dead.push(lease.slot);
-        } else {
-            scratch.acked.push(lease.slot);
-        }
+        self.push_dead(index, lease.slot, scratch);
     }
 
-    fn finish_settle(&mut self, cx: &mut Cx<'_>, index: QueueIndex, scratch: &mut SettleScratch) {
+    pub(crate) fn finish_settle(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        scratch: &mut SettleScratch,
+    ) {
         // First: a message may be extended and then settled, but not the other way round.
         if self.queues.at(index).config.durability == DeliveryDurability::Committed {
             self.write_timed(cx, index, Kind::Extended, &mut scratch.extended);
@@ -246,9 +310,14 @@ impl Engine {
         let slots = queue.entries.live_slots(0, queue.entries.slots());
         let leased = slots.filter_map(|slot| {
             let entry = queue.entries.at(slot);
-            let lease = queue.leases.find(entry.id).filter(|lease| !lease.reclaim)?;
-            let durable = entry.place == Place::Leased && !entry.flags.has(Flags::TRANSIENT);
-            durable.then_some((entry.position, lease.expires_at))
+            let end = if entry.place == Place::Deciding {
+                queue.deciding.get(&slot).copied().flatten()?
+            } else {
+                let lease = queue.leases.find(entry.id)?;
+                (entry.place == Place::Leased && !lease.reclaim).then_some(lease.expires_at)?
+            };
+            let durable = !entry.flags.has(Flags::TRANSIENT);
+            durable.then_some((entry.position, end))
         });
         let leased: Vec<_> = leased.collect();
         for leased in leased.chunks(POSITIONS_MAX) {
@@ -293,6 +362,17 @@ impl Engine {
             };
             if lease.reclaim {
                 queue.give_back(slot, None);
+                continue;
+            }
+            if queue.decides_failures() {
+                queue.ask_about_failure(Failing {
+                    slot,
+                    id,
+                    reason: FailureReason::LeaseExpired,
+                    error: bytes::Bytes::new(),
+                    retry_after_ms: None,
+                    owed: None,
+                });
                 continue;
             }
             match self.fail(

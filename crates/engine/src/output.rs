@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    AdminReply, ConnId, Lsn, MessageId, Millis, PublishResult, SettleResult, Span, SubscribeError,
+    AdminReply, ConnId, Content, Lsn, MessageId, Millis, PublishResult, SettleResult, Span,
+    SubscribeError,
 };
 
 /// One effect. It may leave only when the log is durable up to `after`.
@@ -110,10 +111,16 @@ impl DeliveryBatch {
     #[must_use]
     pub fn content(&self, item: &DeliveryItem) -> &[u8] {
         let start = item.start as usize;
-        self.chunks
+        let content = self
+            .chunks
             .get(item.chunk as usize)
             .and_then(|chunk| chunk.get(start..start.checked_add(item.len as usize)?))
-            .unwrap_or_default()
+            .unwrap_or_default();
+        if item.has_attributes {
+            Content::new(content).without_attributes()
+        } else {
+            content
+        }
     }
 
     /// The fairness key of an item; empty for the unkeyed group.
@@ -136,8 +143,10 @@ pub struct DeliveryItem {
     pub id: MessageId,
     /// Where its content lies in the log; [`DeliveryItem::RESOLVED`] when `chunk` is already set.
     pub at: Lsn,
-    /// Length of the content.
+    /// Length of the content, with what a script said of the message behind it.
     pub len: u32,
+    /// A script said something of it ([`Content::attributes`]).
+    pub has_attributes: bool,
     /// Index into [`DeliveryBatch::chunks`].
     pub chunk: u32,
     /// First byte of the content inside that chunk.

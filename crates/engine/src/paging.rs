@@ -52,9 +52,9 @@ pub(crate) enum Next<'a> {
 
 /// How taking a message ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Took {
+pub(crate) enum Took<T = Slot> {
     /// This message.
-    Message(Slot),
+    Message(T),
     /// There is none.
     Nothing,
     /// There may be one in a page that this step may not read any more.

@@ -73,6 +73,13 @@ pub enum PublishError {
     TooLarge,
     /// The queue is at its maximum length and rejects what comes on top.
     QueueFull,
+    /// The queue's `on_enqueue` script failed on it, and the queue rejects such messages.
+    ScriptFailed,
+    /// The queue's `on_enqueue` script did not end in time, and the queue rejects such messages.
+    ScriptTimedOut,
+    /// Too much waits for the queue's script. If one item of a batch has it, all have it, and
+    /// nothing of the batch was taken.
+    Overloaded,
     /// The disk is full or the log failed: try again later.
     Storage,
 }

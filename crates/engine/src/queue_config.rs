@@ -1,5 +1,7 @@
 //! A queue's policies: what is fixed at creation, what may change, and the defaults.
 
+use std::sync::Arc;
+
 use crate::Defaults;
 
 /// What a creator asks for. Zero and `None` mean "the broker's default".
@@ -62,6 +64,9 @@ impl QueueSpec {
             durability: self.durability,
             reclaim_grace_ms: non_zero(self.reclaim_grace_ms, defaults.reclaim_grace_ms),
             max_length: self.max_length,
+            on_enqueue: self.on_enqueue.as_deref().map(Arc::from),
+            on_failure: self.on_failure.as_deref().map(Arc::from),
+            script_version: 1,
         }
     }
 }
@@ -133,6 +138,13 @@ impl QueueChanges {
         if let Some(n) = self.park_dead_letter_after {
             next.park_dead_letter_after = n;
         }
+        if let Some(script) = &self.on_enqueue {
+            next.on_enqueue = script.as_deref().map(Arc::from);
+            next.script_version = next.script_version.saturating_add(1);
+        }
+        if let Some(script) = &self.on_failure {
+            next.on_failure = script.as_deref().map(Arc::from);
+        }
         next
     }
 }
@@ -160,6 +172,27 @@ pub struct QueueConfig {
     pub reclaim_grace_ms: u64,
     /// Bound on the number of messages.
     pub max_length: Option<MaxLength>,
+    /// The script run on every enqueue.
+    pub on_enqueue: Option<Arc<str>>,
+    /// The script run on every failure.
+    pub on_failure: Option<Arc<str>>,
+    /// Grows with each change of `on_enqueue`: what an unclassified message was tried with.
+    pub script_version: u64,
+}
+
+impl QueueConfig {
+    /// The deduplication key needs something that `on_enqueue` may return.
+    #[must_use]
+    pub fn dedup_needs_script(&self) -> bool {
+        let from_script = |part: &KeyPart| match part.kind {
+            KeyKind::FairnessKey | KeyKind::Attribute => true,
+            KeyKind::Header | KeyKind::IdempotencyKey | KeyKind::Payload | KeyKind::AllHeaders => {
+                false
+            }
+        };
+        let parts = self.dedup_key.as_deref().unwrap_or_default();
+        self.on_enqueue.is_some() && parts.iter().any(from_script)
+    }
 }
 
 /// What follows a failed delivery.

@@ -25,6 +25,7 @@ impl QueueRecord {
         out.extend_from_slice(&self.next_position.to_be_bytes());
         out.extend_from_slice(&self.dead_letters_next_position.to_be_bytes());
         encode_config(out, &self.config);
+        encode_scripts(out, &self.config);
     }
 
     /// Reads what follows the header.
@@ -35,7 +36,14 @@ impl QueueRecord {
             name: reader.short()?.to_owned(),
             next_position: reader.u64()?,
             dead_letters_next_position: reader.u64()?,
-            config: decode_config(reader)?,
+            config: {
+                let mut config = decode_config(reader)?;
+                // Records of the builds before scripts end here.
+                if reader.has_more() {
+                    decode_scripts(reader, &mut config)?;
+                }
+                config
+            },
         })
     }
 }
@@ -89,6 +97,33 @@ fn encode_config(out: &mut Vec<u8>, config: &QueueConfig) {
     put_u64(out, messages);
 }
 
+/// A queue without scripts that never had any ends without them.
+fn encode_scripts(out: &mut Vec<u8>, config: &QueueConfig) {
+    let (on_enqueue, on_failure) = (&config.on_enqueue, &config.on_failure);
+    if on_enqueue.is_none() && on_failure.is_none() && config.script_version == 1 {
+        return;
+    }
+    put_u64(out, config.script_version);
+    for script in [on_enqueue, on_failure] {
+        out.push(u8::from(script.is_some()));
+        if let Some(script) = script {
+            put_long(out, script.as_bytes());
+        }
+    }
+}
+
+fn decode_scripts(reader: &mut Reader<'_>, config: &mut QueueConfig) -> Result<(), ReplayError> {
+    config.script_version = reader.u64()?;
+    for script in [&mut config.on_enqueue, &mut config.on_failure] {
+        *script = match reader.u8()? {
+            0 => None,
+            1 => Some(reader.long()?.into()),
+            n => return Err(unknown(reader, "presence byte", n)),
+        };
+    }
+    Ok(())
+}
+
 fn decode_config(reader: &mut Reader<'_>) -> Result<QueueConfig, ReplayError> {
     Ok(QueueConfig {
         lease_ms: reader.u64()?,
@@ -119,6 +154,9 @@ fn decode_config(reader: &mut Reader<'_>) -> Result<QueueConfig, ReplayError> {
         },
         reclaim_grace_ms: reader.u64()?,
         max_length: decode_max_length(reader)?,
+        on_enqueue: None,
+        on_failure: None,
+        script_version: 1,
     })
 }
 

@@ -3,10 +3,14 @@
 //! Every record starts with the same 26 bytes; the rest depends on its kind. All integers are
 //! big-endian. Writers append to a reused buffer; readers borrow and never panic.
 
+mod classified;
 mod image;
 mod reader;
 
 use crate::{Lsn, MessageId, Millis, QueueId};
+pub(crate) use classified::{
+    Classified, ClassifiedFields, FailedTry, UnclassifiedFields, add_classified,
+};
 pub(crate) use image::{
     Image, ImageContent, KeyImage, PagedLane, begin_counted, encode_page_loaded, encode_pages,
     finish_counted,
@@ -54,6 +58,8 @@ pub(crate) enum Kind {
     Remembered = 16,
     /// A snapshot counts from here on: the log may have lost what lies before its position.
     Snapshot = 17,
+    /// What a script said of messages that were stored without it, or failed to say.
+    Classified = 19,
     /// An API key was made or revoked, or what is remembered of those that are gone.
     ApiKey = 20,
     /// What an API key may do.
@@ -80,6 +86,7 @@ impl Kind {
             15 => Self::PageLoaded,
             16 => Self::Remembered,
             17 => Self::Snapshot,
+            19 => Self::Classified,
             20 => Self::ApiKey,
             21 => Self::Acl,
             _ => return None,
@@ -95,6 +102,8 @@ pub(crate) enum MoveReason {
     DeadLetter = 1,
     /// Back from it: attempts start again, `redrives` grows.
     Redrive = 2,
+    /// To the dead-letter queue, as no script could classify it: it was never delivered.
+    Unclassified = 3,
 }
 
 /// Bits of a stored message that say which optional fields follow.
@@ -107,6 +116,17 @@ pub(crate) mod stored {
     pub(crate) const PRIORITY: u8 = 32;
     /// The content lies in an earlier record: its position follows instead of its bytes.
     pub(crate) const ELSEWHERE: u8 = 64;
+    /// A byte of more flags follows these fields.
+    pub(crate) const MORE: u8 = 128;
+}
+
+/// Bits of the second byte of flags of a stored message.
+pub(crate) mod more {
+    /// Attributes follow the payload in the content.
+    pub(crate) const ATTRIBUTES: u8 = 1;
+    /// It is unclassified: what is known of that follows.
+    pub(crate) const UNCLASSIFIED: u8 = 2;
+    pub(crate) const ALL: u8 = 3;
 }
 
 /// Begins a record in `out`. `term` and `index` are for a replicated log and 0 here.
@@ -167,13 +187,18 @@ pub(crate) struct StoredFields<'a> {
     pub(crate) dedup: Option<u128>,
     pub(crate) group: Option<u128>,
     pub(crate) priority: u8,
+    pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
 }
 
 /// Where a stored message's content is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StoredContent<'a> {
     /// In this record.
-    Here(&'a [u8]),
+    Here {
+        content: &'a [u8],
+        /// What follows it: a script's attributes; empty = none.
+        attributes: &'a [u8],
+    },
     /// In an earlier record.
     Elsewhere { at: Lsn, len: u32 },
 }
@@ -211,11 +236,16 @@ pub(crate) fn add_stored(
         flags |= stored::PRIORITY;
         out.push(fields.priority);
     }
+    flags |= add_more(out, fields, content);
     let start = match content {
-        StoredContent::Here(bytes) => {
-            put_len(out, bytes.len());
+        StoredContent::Here {
+            content,
+            attributes,
+        } => {
+            put_len(out, content.len() + attributes.len());
             let start = out.len();
-            out.extend_from_slice(bytes);
+            out.extend_from_slice(content);
+            out.extend_from_slice(attributes);
             start
         }
         StoredContent::Elsewhere { at, len } => {
@@ -229,6 +259,24 @@ pub(crate) fn add_stored(
         *byte = flags;
     }
     start
+}
+
+/// Appends the second byte of flags and its fields, if there are any.
+fn add_more(out: &mut Vec<u8>, fields: &StoredFields<'_>, content: StoredContent<'_>) -> u8 {
+    let has_attributes = match content {
+        StoredContent::Here { attributes, .. } => !attributes.is_empty(),
+        StoredContent::Elsewhere { .. } => false,
+    };
+    if !has_attributes && fields.unclassified.is_none() {
+        return 0;
+    }
+    let unclassified = fields.unclassified.map_or(0, |_| more::UNCLASSIFIED);
+    let attributes = if has_attributes { more::ATTRIBUTES } else { 0 };
+    out.push(unclassified | attributes);
+    if let Some(fields) = &fields.unclassified {
+        fields.encode(out);
+    }
+    stored::MORE
 }
 
 /// Appends a u32 length. Contents and counts are bounded far below 4 GiB before they come here.

@@ -12,17 +12,13 @@ use hashbrown::HashMap;
 
 use crate::engine::Engine;
 use crate::moves::Move;
-use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::NEVER;
 use crate::queue::page_ref::PageRef;
-use crate::queue::{Identity, KeepKey, NewMessage, Queue, Role, Weighs};
-use crate::queue_record::QueueRecord;
-use crate::queues::{QueueIndex, UNNAMED};
+use crate::queue::{KeepKey, NewMessage, Unclassified, Weighs};
+use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
-use crate::{
-    Lsn, MessageId, Millis, PageSlot, QueueConfig, QueueId, QueueSpec, Rebalancing, ReplayError,
-};
+use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, Rebalancing, ReplayError};
 
 /// What replay remembers until the end of recovery.
 #[derive(Debug)]
@@ -142,7 +138,8 @@ impl Engine {
             Kind::Extended => self.apply_lease(rec, header, LeaseChange::Extended, &mut reader),
             Kind::Config => {
                 let key = reader.short()?.to_owned();
-                self.runtime.insert(key, reader.long()?.to_owned());
+                let value = reader.long()?.to_owned();
+                Arc::make_mut(&mut self.runtime).insert(key, value);
                 Ok(())
             }
             Kind::Shard => self.apply_shard(&mut reader),
@@ -151,6 +148,7 @@ impl Engine {
             // Whoever reads the log knows which snapshot it has.
             Kind::Snapshot => reader.u64().map(|_| ()),
             Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),
+            Kind::Classified => self.apply_classified(rec, at, header.queue, &mut reader),
             Kind::Remembered => self.apply_remembered(rec, header.queue, &mut reader),
             Kind::Pages => self.apply_pages(rec, header.queue, &mut reader),
             // Without a snapshot's pages there is none to load: its messages are in memory.
@@ -172,99 +170,6 @@ impl Engine {
         };
         self.shard.pause_ends_at = reader.millis()?;
         Ok(())
-    }
-
-    fn apply_queue(
-        &mut self,
-        rec: &mut Recovery,
-        id: QueueId,
-        reader: &mut Reader<'_>,
-    ) -> Result<(), ReplayError> {
-        let record = QueueRecord::decode(id, reader)?;
-        let name: Arc<str> = record.name.as_str().into();
-        let dead_letters = format!("{name}{DEAD_LETTER_SUFFIX}").into();
-        let identity = Identity {
-            id: record.dead_letters,
-            name: dead_letters,
-            role: Role::DeadLetter { source: id },
-        };
-        let source = Identity {
-            id,
-            name,
-            role: Role::Source {
-                dead_letters: record.dead_letters,
-            },
-        };
-        for identity in [&source, &identity] {
-            if id == record.dead_letters || self.queues.is_another(identity) {
-                let Identity { id, name, .. } = identity;
-                return Err(reader.problem(&format!("queue {id}, {name}, is another one")));
-            }
-        }
-        self.name_queue(
-            rec,
-            identity,
-            &record.config,
-            record.dead_letters_next_position,
-        );
-        self.name_queue(rec, source, &record.config, record.next_position);
-        Ok(())
-    }
-
-    pub(crate) fn name_queue(
-        &mut self,
-        rec: &mut Recovery,
-        identity: Identity,
-        config: &QueueConfig,
-        next_position: u64,
-    ) {
-        let index = self.queue_or_placeholder(rec, identity.id);
-        self.queues
-            .rename(index, identity, config.clone(), next_position);
-        rec.queue(index).named = true;
-    }
-
-    /// The queue of an id, unnamed when its record comes later.
-    pub(crate) fn queue_or_placeholder(&mut self, rec: &mut Recovery, id: QueueId) -> QueueIndex {
-        if let Some(index) = self.queues.index_of(id) {
-            return index;
-        }
-        // A name no client can use.
-        let name = format!("{UNNAMED}{id}").into();
-        let identity = Identity {
-            id,
-            name,
-            role: Role::Source {
-                dead_letters: QueueId(0),
-            },
-        };
-        let config = QueueSpec::default().resolve(&self.config.defaults);
-        let generation = self.generation.clone();
-        let queue = Queue::new(identity, config, &self.hasher, &self.config, generation);
-        let index = self.queues.insert(queue);
-        rec.queue(index);
-        index
-    }
-
-    pub(crate) fn drop_queue(&mut self, rec: &mut Recovery, id: QueueId) {
-        self.queues.next_id = self.queues.next_id.max(id.0.saturating_add(1));
-        let Some(index) = self.queues.index_of(id) else {
-            return;
-        };
-        let kept = rec.queues.remove(&index);
-        let Some(queue) = self.queues.remove(index) else {
-            return;
-        };
-        for slot in queue.entries.live_slots(0, queue.entries.slots()) {
-            let entry = queue.entries.at(slot);
-            self.segments.remove(entry.at, entry.len);
-        }
-        for (_, page) in kept.into_iter().flat_map(|kept| kept.pages.into_values()) {
-            rec.freed.push(page.slot);
-            for (segment, needed) in &page.segments {
-                self.segments.remove_many(*segment, *needed);
-            }
-        }
     }
 
     fn apply_stored(
@@ -295,7 +200,11 @@ impl Engine {
                 return Err(reader.problem(&format!("position {position} is stored twice")));
             }
             queue.next_position = position;
-            let dedup = message.dedup.map_or_else(Flags::default, |_| Flags::DEDUP);
+            let flags = [
+                (message.dedup.is_some(), Flags::DEDUP),
+                (message.attributes, Flags::ATTRIBUTES),
+                (message.unclassified.is_some(), Flags::UNCLASSIFIED),
+            ];
             let slot = queue.store(NewMessage {
                 id,
                 at: content_at,
@@ -305,8 +214,11 @@ impl Engine {
                 weight: message.weight,
                 weighs: Weighs::Key,
                 redrives: 0,
-                flags: dedup,
+                flags: Flags::of(&flags),
             });
+            if let Some(known) = message.unclassified {
+                queue.unclassified.insert(slot, Unclassified::of(known));
+            }
             self.segments.add(content_at, message.len);
             kept.by_position.insert(position, slot);
             if let Some(due) = message.due {
@@ -356,6 +268,7 @@ impl Engine {
         let reason = match reader.u8()? {
             1 => MoveReason::DeadLetter,
             2 => MoveReason::Redrive,
+            3 => MoveReason::Unclassified,
             n => return Err(reader.problem(&format!("move reason {n} is unknown"))),
         };
         let (old, new) = (reader.positions()?, reader.positions()?);
@@ -366,6 +279,7 @@ impl Engine {
             return Ok(());
         };
         for (old, new) in old.into_iter().zip(new) {
+            let due = rec.queue(from).due_at(old);
             let Some(slot) = rec.queue(from).take(old) else {
                 continue;
             };
@@ -376,12 +290,18 @@ impl Engine {
                 removed.entry.failures = removed.entry.failures.saturating_add(1);
             }
             let group = removed.group_key;
+            // A message that was never delivered keeps the not-before time of its enqueue.
+            let due = due.filter(|_| removed.entry.failures == 0);
             self.queues.at_mut(to).next_position = new;
             let slot = self.store_moved(Move { from, to, reason }, removed);
             if let Some(group) = group {
                 self.queues.at_mut(to).group_of.insert(slot, group);
             }
-            rec.queue(to).by_position.insert(new, slot);
+            let kept = rec.queue(to);
+            kept.by_position.insert(new, slot);
+            if let Some(due) = due {
+                kept.due.insert(slot, due);
+            }
         }
         Ok(())
     }
@@ -435,6 +355,17 @@ impl Engine {
 }
 
 impl QueueRecovery {
+    /// The message at a position, if it is in memory.
+    pub(crate) fn slot_at(&self, position: u64) -> Option<Slot> {
+        self.by_position.get(&position).copied()
+    }
+
+    /// When a message may be delivered.
+    fn due_at(&self, position: u64) -> Option<Millis> {
+        let slot = self.by_position.get(&position)?;
+        self.due.get(slot).copied()
+    }
+
     /// A message leaves: forgets what was kept of it.
     fn take(&mut self, position: u64) -> Option<Slot> {
         let slot = self.by_position.remove(&position)?;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::engine::Engine;
 use crate::queue::entries::Flags;
-use crate::queue::{NewMessage, Weighs};
-use crate::record::{Image, ImageContent, Reader};
+use crate::queue::{NewMessage, Unclassified, Weighs};
+use crate::record::{Classified, Image, ImageContent, Reader};
 use crate::replay::{ReadPage, Recovery};
 use crate::{Lsn, PageSlot, QueueId, ReplayError};
 
@@ -50,10 +50,11 @@ impl Engine {
             return false;
         }
         let queue = self.queues.at_mut(index);
-        let mut flags = Flags::default();
-        if image.dedup {
-            flags = flags.with(Flags::DEDUP);
-        }
+        let flags = Flags::of(&[
+            (image.dedup, Flags::DEDUP),
+            (image.attributes, Flags::ATTRIBUTES),
+            (image.unclassified.is_some(), Flags::UNCLASSIFIED),
+        ]);
         let next = queue.next_position;
         queue.next_position = image.position;
         let slot = queue.store(NewMessage {
@@ -72,6 +73,9 @@ impl Engine {
         let entry = queue.entries.at_mut(slot);
         (entry.deliveries, entry.failures) = (image.deliveries, image.failures);
         queue.lanes.set_weight(entry.lane, image.key_weight);
+        if let Some(known) = image.unclassified {
+            queue.unclassified.insert(slot, Unclassified::of(known));
+        }
         self.segments.add(at, len);
         kept.by_position.insert(image.position, slot);
         if let Some(due) = image.due {
@@ -162,6 +166,51 @@ impl Engine {
             slots.extend(&rec.freed);
         }
         slots
+    }
+
+    /// Scripts said something of stored messages, or failed on them.
+    pub(crate) fn apply_classified(
+        &mut self,
+        rec: &mut Recovery,
+        at: Lsn,
+        id: QueueId,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ReplayError> {
+        let index = self.queues.index_of(id);
+        for _ in 0..reader.u32()? {
+            let (position, entry) = reader.classified()?;
+            let Some(index) = index else { continue };
+            let Some(slot) = rec.queue(index).slot_at(position) else {
+                continue;
+            };
+            let queue = self.queues.at_mut(index);
+            let done = match entry {
+                Classified::Failed(failed) => {
+                    queue.note_try(slot, failed.version, failed.timed_out);
+                    continue;
+                }
+                Classified::Done(done) => done,
+            };
+            queue.classify(slot, done.key, done.weight, done.attributes);
+            match done.group {
+                Some(group) => _ = queue.group_of.insert(slot, group),
+                None => _ = queue.group_of.remove(&slot),
+            }
+            let entry = queue.entries.at_mut(slot);
+            if let Some(key) = done.dedup {
+                entry.flags = entry.flags.with(Flags::DEDUP);
+                let id = entry.id;
+                queue.dedup.insert(key, id);
+            }
+            if let Some((offset, bytes)) = done.content {
+                let new_at = Lsn(at.0.saturating_add(offset as u64));
+                let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+                let (old_at, old_len) = queue.replace_content(slot, new_at, len);
+                self.segments.add(new_at, len);
+                self.segments.remove(old_at, old_len);
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn apply_remembered(

@@ -73,7 +73,8 @@ impl Engine {
             | Kind::ApiKey
             | Kind::Acl
             | Kind::Image
-            | Kind::Remembered => self.replay(at, record).map(|()| 0),
+            | Kind::Remembered
+            | Kind::Classified => self.replay(at, record).map(|()| 0),
         }
     }
 

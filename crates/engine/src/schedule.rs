@@ -223,6 +223,7 @@ fn add_item(queue: &Queue, slot: Slot, batch: &mut DeliveryBatch) -> DeliveryIte
         id: entry.id,
         at: entry.at,
         len: entry.len,
+        has_attributes: entry.flags.has(Flags::ATTRIBUTES),
         chunk: 0,
         start: 0,
         fairness_key: Span {

@@ -4,9 +4,11 @@ use hashbrown::HashMap;
 
 use crate::engine::{Cx, Engine};
 use crate::queue::Queue;
+use crate::queue::entries::Flags;
 use crate::queue::leases::{Lease, NEVER};
 use crate::queues::QueueIndex;
 use crate::replay::QueueRecovery;
+use crate::script::next_try;
 use crate::{DeliveryDurability, Journal, Millis, Output, ReplayError};
 
 impl Engine {
@@ -80,11 +82,19 @@ impl Engine {
                 queue.group_of.remove(&slot)
             };
             let due = kept.due.get(&slot).copied().filter(|due| *due > now);
+            if queue.entries.at(slot).flags.has(Flags::UNCLASSIFIED) && !dead_letter {
+                let known = queue.unclassified(slot);
+                let next = next_try(queue, known.version, known.timeouts, now);
+                queue.park(slot, (group, due), next, "");
+                continue;
+            }
             let recorded = kept.leases.get(&slot).copied().filter(|end| *end != NEVER);
             let leased = recorded.map(|end| (end.max(now.after_ms(queue.config.lease_ms)), false));
             let grace = (fast && due.is_none())
                 .then(|| (now.after_ms(queue.config.reclaim_grace_ms), true));
-            match leased.or(grace) {
+            // What is behind an unclassified message was never delivered.
+            let can_be_leased = !queue.is_stopped(position);
+            match leased.or(grace).filter(|_| can_be_leased) {
                 Some((expires_at, reclaim)) => {
                     let lease = Lease {
                         slot,
@@ -100,6 +110,7 @@ impl Engine {
         for (_, lane, count) in pages {
             queue.lanes.page_is_ready(&queue.entries, lane, count);
         }
+        self.set_scripts(index);
         self.touch(index);
         Ok(())
     }

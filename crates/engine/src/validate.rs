@@ -2,7 +2,8 @@
 
 use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::{
-    CreateQueueError, KeyKind, KeyPart, Limits, Ordering, QueueChanges, QueueSpec, UpdateQueueError,
+    CreateQueueError, EngineConfig, KeyKind, KeyPart, Limits, Ordering, QueueChanges, QueueSpec,
+    UpdateQueueError,
 };
 
 /// Longest queue name in bytes.
@@ -11,10 +12,18 @@ const NAME_BYTES_MAX: usize = 255;
 const DURATION_MS_MAX: u64 = 10_000_000_000_000;
 
 /// Checks everything about a new queue that does not depend on the other queues.
-pub(crate) fn check_spec(spec: &QueueSpec, limits: &Limits) -> Result<(), CreateQueueError> {
+pub(crate) fn check_spec(spec: &QueueSpec, engine: &EngineConfig) -> Result<(), CreateQueueError> {
+    let limits = &engine.limits;
     check_name(&spec.name)?;
-    if spec.on_enqueue.is_some() || spec.on_failure.is_some() {
-        return Err(CreateQueueError::ScriptsUnsupported);
+    for (setting, script) in [
+        ("on_enqueue_script", &spec.on_enqueue),
+        ("on_failure_script", &spec.on_failure),
+    ] {
+        let Some(script) = script else { continue };
+        if !engine.has_script_host {
+            return Err(CreateQueueError::ScriptsUnsupported);
+        }
+        check_script(script, limits).map_err(|problem| invalid(setting, problem))?;
     }
     if let Ordering::Key { key, .. } = &spec.ordering {
         check_key("ordering_key", key, limits, Deduplication::No)?;
@@ -35,10 +44,20 @@ pub(crate) fn check_spec(spec: &QueueSpec, limits: &Limits) -> Result<(), Create
 }
 
 /// Checks changes to a live queue.
-pub(crate) fn check_changes(changes: &QueueChanges) -> Result<(), UpdateQueueError> {
-    let set = |script: &Option<Option<String>>| matches!(script, Some(Some(_)));
-    if set(&changes.on_enqueue) || set(&changes.on_failure) {
-        return Err(UpdateQueueError::ScriptsUnsupported);
+pub(crate) fn check_changes(
+    changes: &QueueChanges,
+    engine: &EngineConfig,
+) -> Result<(), UpdateQueueError> {
+    for (setting, script) in [
+        ("on_enqueue_script", &changes.on_enqueue),
+        ("on_failure_script", &changes.on_failure),
+    ] {
+        let Some(Some(script)) = script else { continue };
+        if !engine.has_script_host {
+            return Err(UpdateQueueError::ScriptsUnsupported);
+        }
+        check_script(script, &engine.limits)
+            .map_err(|problem| UpdateQueueError::InvalidSetting { setting, problem })?;
     }
     for (setting, ms) in [
         ("visibility_timeout_ms", changes.lease_ms),
@@ -49,6 +68,16 @@ pub(crate) fn check_changes(changes: &QueueChanges) -> Result<(), UpdateQueueErr
     ] {
         check_duration(setting, ms.unwrap_or(0))
             .map_err(|problem| UpdateQueueError::InvalidSetting { setting, problem })?;
+    }
+    Ok(())
+}
+
+fn check_script(script: &str, limits: &Limits) -> Result<(), String> {
+    let (len, max) = (script.len(), limits.script_bytes_max);
+    if len > max {
+        return Err(format!(
+            "a script has at most {max} bytes, this one has {len}"
+        ));
     }
     Ok(())
 }

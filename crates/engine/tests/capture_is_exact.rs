@@ -280,6 +280,7 @@ impl World {
             0..=2 => AdminRequest::Redrive {
                 name: format!("{name}.dlq"),
                 count: self.random.below(3),
+                reclassify: tanda_engine::Reclassify::All,
             },
             3 => AdminRequest::PurgeQueue { name },
             4 => AdminRequest::SetConfig {

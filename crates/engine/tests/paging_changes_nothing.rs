@@ -243,7 +243,14 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
         }
         Step::Redrive(name, count) => {
             let (name, count) = (name.clone(), *count);
-            format!("{:?}", h.admin(AdminRequest::Redrive { name, count }))
+            format!(
+                "{:?}",
+                h.admin(AdminRequest::Redrive {
+                    name,
+                    count,
+                    reclassify: tanda_engine::Reclassify::All
+                })
+            )
         }
         Step::Purge(name) => {
             let name = name.clone();

@@ -265,6 +265,7 @@ impl World {
             0 | 1 => AdminRequest::Redrive {
                 name: format!("{name}.dlq"),
                 count: self.random.below(3),
+                reclassify: tanda_engine::Reclassify::All,
             },
             2 => AdminRequest::QueueStats { name },
             3 => AdminRequest::Explain {

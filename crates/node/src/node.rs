@@ -49,6 +49,8 @@ pub struct Node<D: Disk> {
     clock_floor: Millis,
     storage_full: bool,
     failed: Option<String>,
+    /// Whoever waits for the engine has been told that the node has failed.
+    told_waiting: bool,
     pub(crate) pages: PageFile<D>,
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) reclaim: Reclaim<D>,
@@ -121,6 +123,7 @@ impl<D: Disk> Node<D> {
             clock_floor: now,
             storage_full: false,
             failed: None,
+            told_waiting: false,
             pages,
             snapshots,
             reclaim: Reclaim::new(now, reclaim_rate, segment_bytes),
@@ -447,6 +450,13 @@ impl<D: Disk> Node<D> {
                 .extend(failed_answer(output.conn, &output.event));
         }
         self.unreadable.clear();
+        if !core::mem::replace(&mut self.told_waiting, true) {
+            let waiting = self.engine.waiting_replies();
+            self.released.extend(waiting.map(|reply| {
+                let token = reply.token;
+                (reply.conn, Event::StorageFailed { token })
+            }));
+        }
     }
 
     pub(crate) fn durable(&self) -> Lsn {

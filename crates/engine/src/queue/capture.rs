@@ -8,12 +8,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Queue;
 use super::entries::{Entry, Flags, NIL, Place, Slot};
 use super::page_ref::PageRef;
 use super::page_walks::PageCursor;
+use super::{Queue, Unclassified};
 use crate::record::{
-    Image, ImageContent, Kind, PagedLane, begin_counted, encode_pages, finish_counted,
+    Image, ImageContent, Kind, PagedLane, UnclassifiedFields, begin_counted, encode_pages,
+    finish_counted,
 };
 use crate::{DeliveryDurability, Millis};
 
@@ -43,6 +44,30 @@ impl Generation {
     /// Whether flags carry its mark.
     pub(crate) fn is_marked(&self, flags: Flags) -> bool {
         flags.has(Flags::GENERATION) == self.is_odd()
+    }
+}
+
+impl Unclassified {
+    /// As it is recorded.
+    pub(crate) fn fields(&self) -> UnclassifiedFields<'_> {
+        UnclassifiedFields {
+            tries: self.tries,
+            timeouts: self.timeouts,
+            version: self.version,
+            dedup: self.dedup,
+            idempotency_key: &self.idempotency_key,
+        }
+    }
+
+    /// As it was recorded.
+    pub(crate) fn of(fields: UnclassifiedFields<'_>) -> Self {
+        Self {
+            tries: fields.tries,
+            timeouts: fields.timeouts,
+            version: fields.version,
+            dedup: fields.dedup,
+            idempotency_key: fields.idempotency_key.into(),
+        }
     }
 }
 
@@ -118,12 +143,26 @@ impl Queue {
         };
         // A fast queue's leases are in memory only, also those of the reclaim grace.
         let committed = self.config.durability == DeliveryDurability::Committed;
-        let lease = if entry.place == Place::Leased && committed {
-            let lease = self.leases.find(entry.id);
-            lease.filter(|lease| !lease.reclaim && lease.slot == slot)
-        } else {
-            None
+        let lease = match entry.place {
+            Place::Leased => {
+                let lease = self.leases.find(entry.id);
+                let lease = lease.filter(|lease| !lease.reclaim && lease.slot == slot);
+                lease.map(|lease| lease.expires_at)
+            }
+            Place::Deciding => self.deciding.get(&slot).copied().flatten(),
+            Place::Free
+            | Place::New
+            | Place::Ready
+            | Place::Delayed
+            | Place::Behind
+            | Place::Parked
+            | Place::Stopped
+            | Place::Aside => None,
         };
+        let unclassified = entry.flags.has(Flags::UNCLASSIFIED).then(|| {
+            let known = self.unclassified.get(&slot);
+            known.map_or(UnclassifiedFields::NEW, Unclassified::fields)
+        });
         Image {
             position: entry.position,
             id: entry.id,
@@ -139,9 +178,11 @@ impl Queue {
             failures: entry.failures,
             redrives: entry.redrives,
             due: due.or_else(|| self.behind_due.get(&slot).copied()),
-            lease: lease.map(|lease| lease.expires_at),
+            lease: lease.filter(|_| committed),
             group,
             dedup: entry.flags.has(Flags::DEDUP),
+            attributes: entry.flags.has(Flags::ATTRIBUTES),
+            unclassified,
         }
     }
 

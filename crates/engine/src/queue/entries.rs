@@ -25,6 +25,14 @@ pub(crate) enum Place {
     Behind,
     /// In the queue's `leases`.
     Leased,
+    /// Unclassified: waits for a script. In the queue's `parking`.
+    Parked,
+    /// Behind the first unclassified message of an ordered queue. In the queue's `parking`.
+    Stopped,
+    /// Its delivery failed, and a script decides what follows. In the queue's `deciding`.
+    Deciding,
+    /// A dead letter that a redrive took out of its place: it waits for a script, or stays.
+    Aside,
 }
 
 /// What the engine remembers of one message besides its content.
@@ -70,6 +78,10 @@ impl Flags {
     pub(crate) const TRANSIENT: Self = Self(2);
     /// See [`super::capture`].
     pub(crate) const GENERATION: Self = Self(4);
+    /// No script has classified it yet, and one is to.
+    pub(crate) const UNCLASSIFIED: Self = Self(8);
+    /// A script's attributes follow the payload in its content.
+    pub(crate) const ATTRIBUTES: Self = Self(16);
 
     /// What the message is, without its generation.
     pub(crate) const fn bits(self) -> u8 {
@@ -78,6 +90,12 @@ impl Flags {
 
     pub(crate) const fn from_bits(bits: u8) -> Self {
         Self(bits)
+    }
+
+    /// Those that are set.
+    pub(crate) fn of(flags: &[(bool, Self)]) -> Self {
+        let set = flags.iter().filter(|(is_set, _)| *is_set);
+        set.fold(Self::default(), |flags, (_, flag)| flags.with(*flag))
     }
 
     pub(crate) const fn has(self, flag: Self) -> bool {

@@ -10,6 +10,7 @@
 pub(crate) mod capture;
 pub(crate) mod dedup;
 pub(crate) mod entries;
+mod figures;
 pub(crate) mod groups;
 mod lane_checks;
 pub(crate) mod lanes;
@@ -19,6 +20,7 @@ mod oldest;
 pub(crate) mod page_ref;
 pub(crate) mod page_walks;
 mod paging;
+pub(crate) mod parking;
 pub(crate) mod picks;
 mod rings;
 mod take;
@@ -30,15 +32,15 @@ use ahash::RandomState;
 use bytes::Bytes;
 use hashbrown::HashMap;
 
-use crate::{
-    EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueCounts, QueueId,
-};
+use crate::script::Hooks;
+use crate::{EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId};
 use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
 use groups::Groups;
 use lanes::Lanes;
 use leases::{Lease, Leases};
+use parking::Parking;
 use picks::Taken;
 
 /// What a queue is to its partner.
@@ -82,6 +84,21 @@ pub(crate) enum Weighs {
     NewKey,
 }
 
+/// What is kept of an unclassified message besides its entry.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unclassified {
+    /// Tries that failed.
+    pub(crate) tries: u32,
+    /// The last so many of them did not end in time.
+    pub(crate) timeouts: u32,
+    /// The version of the queue's script that failed last.
+    pub(crate) version: u64,
+    /// The deduplication key's hash by the producer's values, while the key is not known.
+    pub(crate) dedup: Option<u128>,
+    /// The producer's idempotency key, if the deduplication key needs it later.
+    pub(crate) idempotency_key: Box<[u8]>,
+}
+
 /// A message that left, with what outlives it.
 #[derive(Debug)]
 pub(crate) struct Removed {
@@ -92,6 +109,9 @@ pub(crate) struct Removed {
     /// Its ordering group's key.
     pub(crate) group_key: Option<u128>,
     pub(crate) body: Option<Bytes>,
+    /// The not-before time of a message that was parked.
+    pub(crate) due: Option<Millis>,
+    pub(crate) unclassified: Option<Unclassified>,
 }
 
 #[derive(Debug)]
@@ -110,7 +130,19 @@ pub(crate) struct Queue {
     pub(crate) dedup: Dedup,
     /// Messages waiting for a time.
     pub(crate) delayed: BTreeSet<(Millis, Slot)>,
-    /// Not-before times of messages that are behind their group's head.
+    /// Unclassified messages, and those behind them.
+    pub(crate) parking: Parking,
+    /// What is known of unclassified messages. Of a dead letter only while it is redriven.
+    pub(crate) unclassified: HashMap<Slot, Unclassified, RandomState>,
+    /// Messages whose failed delivery a script decides on, with the end of their recorded lease.
+    pub(crate) deciding: HashMap<Slot, Option<Millis>, RandomState>,
+    /// Messages that a redrive took out of their place.
+    pub(super) aside: u32,
+    /// Its scripts and what waits for them.
+    pub(crate) hooks: Option<Box<Hooks>>,
+    /// Classified messages dropped since the start, as their key was remembered from another one.
+    pub(crate) late_duplicates: u64,
+    /// Not-before times of messages that are behind their group's head, parked, stopped or aside.
     behind_due: HashMap<Slot, Millis, RandomState>,
     /// Ordering group keys of messages that are in no group now: all during replay, those of dead
     /// letters always (a redriven message joins its group again).
@@ -163,6 +195,12 @@ impl Queue {
             leases: Leases::new(hasher.clone()),
             dedup: Dedup::new(hasher),
             delayed: BTreeSet::new(),
+            parking: Parking::default(),
+            unclassified: HashMap::with_hasher(hasher.clone()),
+            deciding: HashMap::with_hasher(hasher.clone()),
+            aside: 0,
+            hooks: None,
+            late_duplicates: 0,
             behind_due: HashMap::with_hasher(hasher.clone()),
             group_of: HashMap::with_hasher(hasher.clone()),
             transient: HashMap::with_hasher(hasher.clone()),
@@ -217,6 +255,14 @@ impl Queue {
     /// Leader: gives a message without a place its place, at the back of its group if it has one.
     pub(crate) fn admit(&mut self, slot: Slot, group: Option<u128>, due: Option<Millis>) {
         self.lanes.add_pending(self.entries.at(slot).lane);
+        self.enter(slot, group, due);
+    }
+
+    /// Leader: gives a pending message its place, unless it waits behind an unclassified one.
+    fn enter(&mut self, slot: Slot, group: Option<u128>, due: Option<Millis>) {
+        if self.is_stopped(self.entries.at(slot).position) {
+            return self.stop(slot, group, due);
+        }
         if let Some(key) = group
             && !self.groups.join(&mut self.entries, slot, key)
         {
@@ -290,7 +336,11 @@ impl Queue {
     pub(crate) fn give_back(&mut self, slot: Slot, due: Option<Millis>) {
         self.preserve(slot);
         let entry = self.entries.at(slot);
-        self.leases.remove(entry.id);
+        if entry.place == Place::Deciding {
+            self.deciding.remove(&slot);
+        } else {
+            self.leases.remove(entry.id);
+        }
         self.lanes.add_pending(entry.lane);
         self.settle_place(slot, due);
     }
@@ -354,15 +404,26 @@ impl Queue {
         self.preserve(slot);
         let place = self.entries.at(slot).place;
         let (lane, group) = (self.entries.at(slot).lane, self.entries.at(slot).group);
+        let mut due = self.leave_parking(slot);
         let group_key = if group == NIL {
             self.group_of.remove(&slot)
         } else {
             Some(self.groups.key(group))
         };
-        if place == Place::Leased {
-            self.leases.remove(self.entries.at(slot).id);
-        } else if place != Place::New {
-            self.lanes.remove_pending(lane);
+        match place {
+            Place::Leased => _ = self.leases.remove(self.entries.at(slot).id),
+            Place::Deciding => _ = self.deciding.remove(&slot),
+            Place::Free | Place::New => {}
+            Place::Ready
+            | Place::Delayed
+            | Place::Behind
+            | Place::Parked
+            | Place::Stopped
+            | Place::Aside => self.lanes.remove_pending(lane),
+        }
+        if place == Place::Aside {
+            self.aside -= 1;
+            due = self.behind_due.remove(&slot);
         }
         if place == Place::Behind {
             self.behind_due.remove(&slot);
@@ -388,6 +449,8 @@ impl Queue {
             priority,
             group_key,
             body,
+            due,
+            unclassified: self.unclassified.remove(&slot),
         }
     }
 
@@ -409,78 +472,6 @@ impl Queue {
             let due = self.behind_due.remove(&next);
             self.settle_place(next, due);
         }
-    }
-
-    /// When something here happens by itself.
-    pub(crate) fn next_deadline(&self) -> Option<Millis> {
-        let due = self.delayed.first().map(|(due, _)| *due);
-        let lease = self.leases.next_end();
-        let dedup = self.dedup.next_end(self.config.dedup_window_ms);
-        let page = self.stalled.front().map(|(at, _)| *at);
-        [due, lease, dedup, page].into_iter().flatten().min()
-    }
-
-    /// Waiting messages have something to be delivered and somebody to take it.
-    pub(crate) fn can_deliver(&self) -> bool {
-        self.lanes.has_turn() && !self.ready_consumers.is_empty()
-    }
-
-    /// Messages that are not leased.
-    pub(crate) fn depth(&self) -> u64 {
-        self.messages() - self.leases.len() as u64
-    }
-
-    /// Messages in memory and in pages.
-    pub(crate) fn messages(&self) -> u64 {
-        u64::from(self.entries.len()) + self.lanes.paged()
-    }
-
-    pub(crate) fn counts(&self) -> QueueCounts {
-        QueueCounts {
-            depth: self.depth(),
-            in_flight: self.leases.len() as u64,
-            delayed: self.delayed.len() as u64,
-            behind: self.groups.waiting(),
-            ready: self.lanes.ready(),
-            active_fairness_keys: self.lanes.active(),
-            active_consumers: u32::try_from(self.consumers.len()).unwrap_or(u32::MAX),
-            bytes: self.bytes,
-            remembered_keys: self.dedup.len() as u64,
-        }
-    }
-
-    /// Forgets what is left of leases that are settled.
-    pub(crate) fn sweep(&mut self) {
-        self.leases.sweep(&self.entries);
-    }
-
-    /// Panics when the queue's structures contradict each other.
-    pub(crate) fn assert_invariants(&self) {
-        self.lanes.assert_invariants(&self.entries);
-        self.groups.assert_invariants(&self.entries);
-        self.leases.assert_invariants(&self.entries);
-        self.dedup.assert_invariants();
-        let pending = self.lanes.ready() + self.delayed.len() as u64 + self.groups.waiting();
-        assert_eq!(
-            pending,
-            self.depth(),
-            "{}: a message is in no place or two",
-            self.identity.name
-        );
-        let mut bytes = 0;
-        for slot in self.entries.live_slots(0, self.entries.slots()) {
-            let entry = self.entries.at(slot);
-            assert!(entry.place != Place::New, "{} has no place", entry.id);
-            assert!(
-                entry.position < self.next_position,
-                "{} is from the future",
-                entry.id
-            );
-            bytes += u64::from(entry.len);
-        }
-        let pages = self.lanes.with_pages().flat_map(|(_, pages)| pages);
-        bytes += pages.map(|page| page.bytes).sum::<u64>();
-        assert_eq!(bytes, self.bytes, "{}: content bytes", self.identity.name);
     }
 }
 

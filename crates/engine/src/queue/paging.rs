@@ -121,9 +121,19 @@ impl Queue {
             + self.transient_bytes
             + delayed
             + leases
+            + self.script_bytes()
             + groups
             + maps
             + dedup
+    }
+}
+
+impl Queue {
+    /// Rough bytes of what waits for scripts.
+    fn script_bytes(&self) -> usize {
+        let hooks = self.hooks.as_ref().map_or(0, |hooks| hooks.memory_bytes());
+        let maps = map_bytes(&self.unclassified) + map_bytes(&self.deciding);
+        self.parking.memory_bytes() + hooks + maps
     }
 }
 

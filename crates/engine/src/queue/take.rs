@@ -6,13 +6,13 @@ use crate::Millis;
 
 impl Queue {
     /// Leader: takes the delayed message that is due first and has a position below `limit`.
-    pub(crate) fn take_first_delayed(&mut self, limit: u64) -> Option<Slot> {
+    pub(crate) fn take_first_delayed(&mut self, limit: u64) -> Option<(Millis, Slot)> {
         let entries = &self.entries;
         let below = |(_, slot): &&(Millis, Slot)| entries.at(*slot).position < limit;
         let found = *self.delayed.iter().find(below)?;
         self.delayed.remove(&found);
         self.preserve_delayed(found.1, found.0);
-        Some(found.1)
+        Some(found)
     }
 
     /// Leader: takes the next delayed message after `cursor` with a position below `limit`.

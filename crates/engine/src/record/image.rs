@@ -1,7 +1,7 @@
 //! Records that hold state instead of changes: messages, pages and remembered keys as they were at
 //! one position of the log.
 
-use super::{Kind, Reader, begin, put_len, put_short, put_varint};
+use super::{Kind, Reader, UnclassifiedFields, begin, put_len, put_short, put_varint};
 use crate::queue::page_ref::PageRef;
 use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, ReplayError, SegmentUse};
 
@@ -18,7 +18,10 @@ mod has {
     pub(super) const DEDUP: u16 = 128;
     /// The content follows instead of its position in the log.
     pub(super) const CONTENT: u16 = 256;
-    pub(super) const ALL: u16 = 511;
+    /// Attributes follow the payload in the content; nothing follows here.
+    pub(super) const ATTRIBUTES: u16 = 512;
+    pub(super) const UNCLASSIFIED: u16 = 1024;
+    pub(super) const ALL: u16 = 2047;
 }
 
 /// Where an image's content is.
@@ -49,6 +52,9 @@ pub(crate) struct Image<'a> {
     pub(crate) lease: Option<Millis>,
     pub(crate) group: Option<u128>,
     pub(crate) dedup: bool,
+    /// Attributes follow the payload in its content.
+    pub(crate) attributes: bool,
+    pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
 }
 
 /// Where a record of state keeps its count.
@@ -94,6 +100,9 @@ impl Image<'_> {
             put_varint(out, u64::from(self.failures));
             put_varint(out, u64::from(self.redrives));
         }
+        if let Some(fields) = &self.unclassified {
+            fields.encode(out);
+        }
         match self.content {
             ImageContent::At { at, len } => {
                 out.extend_from_slice(&len.to_be_bytes());
@@ -118,6 +127,8 @@ impl Image<'_> {
             (self.has_counts(), has::COUNTS),
             (self.dedup, has::DEDUP),
             (here, has::CONTENT),
+            (self.attributes, has::ATTRIBUTES),
+            (self.unclassified.is_some(), has::UNCLASSIFIED),
         ];
         let there = fields.into_iter().filter(|(is_there, _)| *is_there);
         there.fold(0, |flags, (_, bit)| flags | bit)
@@ -223,6 +234,8 @@ impl<'a> Reader<'a> {
             lease: None,
             group: None,
             dedup: has(has::DEDUP),
+            attributes: has(has::ATTRIBUTES),
+            unclassified: None,
         };
         if has(has::WEIGHTS) {
             (image.weight, image.key_weight) = (self.u32()?, self.u32()?);
@@ -244,6 +257,9 @@ impl<'a> Reader<'a> {
             image.failures = self.small("failures")?;
             image.redrives = self.small("redrives")?;
         }
+        if has(has::UNCLASSIFIED) {
+            image.unclassified = Some(self.unclassified()?);
+        }
         let len = self.u32()?;
         image.content = if has(has::CONTENT) {
             let offset = self.offset();
@@ -256,7 +272,7 @@ impl<'a> Reader<'a> {
         Ok(image)
     }
 
-    fn small<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, ReplayError> {
+    pub(super) fn small<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, ReplayError> {
         let number = self.varint()?;
         T::try_from(number).map_err(|_large| self.problem(&format!("{number} {what}")))
     }

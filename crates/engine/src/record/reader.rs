@@ -1,6 +1,6 @@
 //! Records read back. Nothing in them is trusted: every read says so when bytes are missing.
 
-use super::{Kind, VERSION, stored};
+use super::{Kind, UnclassifiedFields, VERSION, more, stored};
 use crate::{Lsn, MessageId, Millis, QueueId, ReplayError};
 
 /// A cursor over one record.
@@ -27,6 +27,9 @@ pub(crate) struct StoredMessage<'a> {
     pub(crate) dedup: Option<u128>,
     pub(crate) group: Option<u128>,
     pub(crate) priority: u8,
+    /// Attributes follow the payload in its content.
+    pub(crate) attributes: bool,
+    pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
     /// Offset of the content in this record, or its position when it is elsewhere.
     pub(crate) content: Result<usize, Lsn>,
     pub(crate) len: u32,
@@ -42,6 +45,11 @@ impl<'a> Reader<'a> {
         ReplayError {
             problem: format!("{what} at byte {at} of a record of {len} bytes"),
         }
+    }
+
+    /// Whether bytes are left.
+    pub(crate) const fn has_more(&self) -> bool {
+        self.at < self.record.len()
     }
 
     /// Bytes read so far.
@@ -191,6 +199,17 @@ impl<'a> Reader<'a> {
             None
         };
         let priority = if has(stored::PRIORITY) { self.u8()? } else { 0 };
+        let (mut attributes, mut unclassified) = (false, None);
+        if has(stored::MORE) {
+            let more = self.u8()?;
+            if more & !more::ALL != 0 {
+                return Err(self.problem(&format!("a message with unknown fields {more:#x}")));
+            }
+            attributes = more & more::ATTRIBUTES != 0;
+            if more & more::UNCLASSIFIED != 0 {
+                unclassified = Some(self.unclassified()?);
+            }
+        }
         let len = self.u32()?;
         let content = if has(stored::ELSEWHERE) {
             Err(Lsn(self.u64()?))
@@ -206,6 +225,8 @@ impl<'a> Reader<'a> {
             dedup,
             group,
             priority,
+            attributes,
+            unclassified,
             content,
             len,
         })

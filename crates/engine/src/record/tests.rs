@@ -33,6 +33,82 @@ fn a_thousand_acks_in_order_are_one_run() {
     );
 }
 
+/// What is known of an unclassified message.
+fn known() -> UnclassifiedFields<'static> {
+    UnclassifiedFields {
+        tries: 300,
+        timeouts: 2,
+        version: u64::MAX - 7,
+        dedup: Some(u128::MAX - 3),
+        idempotency_key: b"again",
+    }
+}
+
+#[test]
+fn what_scripts_said_comes_back_and_cut_records_are_errors() {
+    let failed = FailedTry {
+        version: 9,
+        timed_out: true,
+    };
+    let done = ClassifiedFields {
+        key: "tenant",
+        weight: 7,
+        group: Some(1),
+        dedup: Some(2),
+        attributes: true,
+        content: Some((0, b"content")),
+    };
+    let entries = [
+        Classified::Failed(failed),
+        Classified::Done(done),
+        Classified::Done(ClassifiedFields {
+            weight: 1,
+            ..ClassifiedFields::default()
+        }),
+    ];
+    let mut out = Vec::new();
+    begin_counted(&mut out, Kind::Classified, QueueId(3), Millis(9));
+    let offsets = [1, 2, 3].map(|n| {
+        let entry = &entries[usize::try_from(n).unwrap() - 1];
+        add_classified(&mut out, n, entry)
+    });
+    finish_counted(&mut out, 3);
+    type Read<'a> = (Kind, u32, Option<(usize, &'a [u8])>, String);
+    fn read(bytes: &[u8]) -> Result<Read<'_>, crate::ReplayError> {
+        let mut reader = Reader::new(bytes);
+        let kind = reader.header()?.kind;
+        let count = reader.u32()?;
+        let entries = [
+            reader.classified()?,
+            reader.classified()?,
+            reader.classified()?,
+        ];
+        let content = match entries[1].1 {
+            Classified::Done(done) => done.content,
+            Classified::Failed(_) => None,
+        };
+        Ok((kind, count, content, format!("{entries:?}")))
+    }
+    let at = offsets[1].unwrap();
+    let mut expected = entries;
+    expected[1] = Classified::Done(ClassifiedFields {
+        content: Some((at, b"content")),
+        ..done
+    });
+    let expected = [(1, expected[0]), (2, expected[1]), (3, expected[2])];
+    let whole = (
+        Kind::Classified,
+        3,
+        Some((at, &b"content"[..])),
+        format!("{expected:?}"),
+    );
+    assert_eq!(read(&out), Ok(whole));
+    assert_eq!((offsets[0], offsets[2]), (None, None));
+    for cut in 0..out.len() {
+        assert!(read(&out[..cut]).is_err(), "cut at {cut}");
+    }
+}
+
 #[test]
 fn records_cut_anywhere_are_errors() {
     let mut out = Vec::new();
@@ -44,9 +120,14 @@ fn records_cut_anywhere_are_errors() {
         dedup: Some(1),
         group: Some(2),
         priority: 4,
+        unclassified: Some(known()),
     };
-    let start = add_stored(&mut out, &fields, StoredContent::Here(b"content"));
-    assert_eq!(&out[start..], b"content");
+    let here = StoredContent::Here {
+        content: b"content",
+        attributes: b"attributes",
+    };
+    let start = add_stored(&mut out, &fields, here);
+    assert_eq!(&out[start..], b"contentattributes");
     let elsewhere = StoredContent::Elsewhere {
         at: Lsn(12),
         len: 3,
@@ -58,9 +139,9 @@ fn records_cut_anywhere_are_errors() {
         let mut reader = Reader::new(bytes);
         let header = reader.header()?;
         let head = reader.stored_head()?;
-        let first = reader
-            .stored_message()
-            .map(|m| (m.key.len(), m.weight, m.due, m.content))?;
+        let m = reader.stored_message()?;
+        let more = (m.attributes, m.unclassified == Some(known()));
+        let first = (m.key.len(), m.weight, m.due, m.content, more);
         let second = reader.stored_message().map(|m| (m.len, m.content))?;
         Ok::<_, crate::ReplayError>((header, head, first, second))
     };
@@ -69,7 +150,7 @@ fn records_cut_anywhere_are_errors() {
         queue: QueueId(3),
         time: Millis(9),
     };
-    let first = (6, 5, Some(Millis(77)), Ok(start));
+    let first = (6, 5, Some(Millis(77)), Ok(start), (true, true));
     let whole = (header, (11, MessageId(12), 2), first, (3, Err(Lsn(12))));
     assert_eq!(read(&out), Ok(whole));
     for cut in 0..out.len() {
@@ -84,7 +165,7 @@ fn every_kind_has_its_byte() {
             assert_eq!(kind as u8, byte);
         }
     }
-    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 19);
+    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 20);
 }
 
 #[test]
@@ -133,6 +214,8 @@ fn image(n: u64) -> Image<'static> {
         lease: (!plain).then_some(Millis(u64::MAX)),
         group: (!plain).then_some(u128::MAX - 1),
         dedup: !plain,
+        attributes: !plain,
+        unclassified: (!plain).then(known),
     }
 }
 
@@ -170,7 +253,7 @@ fn images_come_back_whole_and_cut_ones_are_errors() {
         assert!(read(&out[..cut]).is_err(), "cut at {cut}");
     }
     // A field that this build does not know.
-    out[30] |= 2;
+    out[30] |= 8;
     assert!(read(&out).is_err());
 }
 

@@ -74,8 +74,18 @@ impl World {
         }
         let redriven = self.model.redrive(name, count);
         let name = dead_letters;
-        let reply = self.admin(AdminRequest::Redrive { name, count });
-        assert_eq!(reply, AdminReply::Redriven(Ok(Redriven { redriven })));
+        let reply = self.admin(AdminRequest::Redrive {
+            name,
+            count,
+            reclassify: tanda_engine::Reclassify::All,
+        });
+        assert_eq!(
+            reply,
+            AdminReply::Redriven(Ok(Redriven {
+                redriven,
+                ..Redriven::default()
+            }))
+        );
     }
 
     pub(crate) fn delete(&mut self, name: String) {

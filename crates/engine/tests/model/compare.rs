@@ -121,6 +121,7 @@ impl Model {
                 active_consumers: u32::try_from(consumers).unwrap(),
                 bytes: queue.messages.iter().map(|m| m.bytes).sum(),
                 remembered_keys: queue.remembered.len() as u64,
+                ..QueueCounts::default()
             },
             keys,
             quantum: self.quantum,
@@ -159,6 +160,7 @@ impl Model {
             next_due_at: dues.min(),
             next_lease_end_at: queue.messages.iter().filter_map(|m| m.lease()?.end).min(),
             groups_held: groups.len() as u64,
+            last_script_error: None,
             message: message.map(|id| self.place(queue, id)),
         }
     }

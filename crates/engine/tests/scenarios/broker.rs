@@ -309,8 +309,12 @@ impl Broker {
 
     pub(crate) fn redrive(&mut self, name: &str, count: u64) -> u64 {
         let name = name.to_owned();
-        match self.admin(AdminRequest::Redrive { name, count }) {
-            AdminReply::Redriven(Ok(Redriven { redriven })) => redriven,
+        match self.admin(AdminRequest::Redrive {
+            name,
+            count,
+            reclassify: tanda_engine::Reclassify::All,
+        }) {
+            AdminReply::Redriven(Ok(Redriven { redriven, .. })) => redriven,
             other => panic!("not {other:?}"),
         }
     }

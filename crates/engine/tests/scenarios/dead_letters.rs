@@ -239,7 +239,11 @@ fn only_dead_letter_queues_are_redriven() {
         ("none", RedriveError::NotFound),
     ] {
         let name = name.to_owned();
-        let reply = b.admin(AdminRequest::Redrive { name, count: 0 });
+        let reply = b.admin(AdminRequest::Redrive {
+            name,
+            count: 0,
+            reclassify: tanda_engine::Reclassify::All,
+        });
         assert_eq!(reply, AdminReply::Redriven(Err(error)));
     }
 }

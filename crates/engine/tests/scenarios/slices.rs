@@ -109,7 +109,11 @@ fn a_redrive_takes_what_was_there() {
     b.settle("jobs", &nacks);
     b.got();
     let name = "jobs.dlq".to_owned();
-    let token = b.ask(AdminRequest::Redrive { name, count: 0 });
+    let token = b.ask(AdminRequest::Redrive {
+        name,
+        count: 0,
+        reclassify: tanda_engine::Reclassify::All,
+    });
     // Each redriven message is delivered and dies again at once: behind the limit of the request.
     let (mut delivered, mut answer) = (0, None);
     let is_answer = |o: &Output| matches!(o.event, Event::Admin { .. });
@@ -125,7 +129,13 @@ fn a_redrive_takes_what_was_there() {
     }
     let redriven = MANY as u64;
     let answer = answer.unwrap_or_else(|| b.answer(token));
-    assert_eq!(answer, AdminReply::Redriven(Ok(Redriven { redriven })));
+    assert_eq!(
+        answer,
+        AdminReply::Redriven(Ok(Redriven {
+            redriven,
+            ..Redriven::default()
+        }))
+    );
     b.unsubscribe(w);
     assert!(delivered > 1_000, "deliveries went on between the slices");
     let (waiting, leased) = b.held("jobs");
@@ -193,6 +203,7 @@ fn work_on_a_queue_that_is_deleted_is_answered() {
     let redrive = b.ask(AdminRequest::Redrive {
         name: "jobs.dlq".to_owned(),
         count: 0,
+        reclassify: tanda_engine::Reclassify::All,
     });
     let find = b.ask(AdminRequest::Explain {
         name: name(),
@@ -206,7 +217,7 @@ fn work_on_a_queue_that_is_deleted_is_answered() {
         panic!("not purged");
     };
     assert!((1..MANY as u64).contains(&purged), "{purged} is a part");
-    let none = Redriven { redriven: 0 };
+    let none = Redriven::default();
     assert_eq!(b.answer(redrive), AdminReply::Redriven(Ok(none)));
     let gone = Err(tanda_engine::QueueNotFound);
     assert_eq!(b.answer(find), AdminReply::Explained(gone));

@@ -73,6 +73,7 @@ fn expected(active_consumers: u32) -> QueueStats {
             active_consumers,
             bytes,
             remembered_keys: 2,
+            ..QueueCounts::default()
         },
         keys: vec![key("", 1, 0, 1), key("a", 1, 0, 1), key("b", 3, 0, 7)],
         quantum: 1,

@@ -121,7 +121,11 @@ fn make() -> Vec<Vec<u8>> {
     driver.connect(ConnId(2));
     let [plain, _, fast, short] = NAMES.map(str::to_owned);
     let name = format!("{plain}.dlq");
-    driver.admin(AdminRequest::Redrive { name, count: 0 });
+    driver.admin(AdminRequest::Redrive {
+        name,
+        count: 0,
+        reclassify: tanda_engine::Reclassify::All,
+    });
     driver.admin(AdminRequest::PurgeQueue { name: short });
     driver.admin(AdminRequest::DeleteQueue { name: fast });
     driver.wait(10);

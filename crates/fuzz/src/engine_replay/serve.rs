@@ -233,7 +233,11 @@ pub(super) fn serve(mut driver: Driver) {
     let name = plain.clone();
     driver.admin(AdminRequest::QueueStats { name });
     let name = format!("{plain}.dlq");
-    driver.admin(AdminRequest::Redrive { name, count: 2 });
+    driver.admin(AdminRequest::Redrive {
+        name,
+        count: 2,
+        reclassify: tanda_engine::Reclassify::All,
+    });
     driver.admin(AdminRequest::PurgeQueue { name: plain });
     driver.admin(AdminRequest::DeleteQueue { name: grouped });
     driver.disconnect(ConnId(1));

@@ -87,6 +87,9 @@ fn published(script: &mut Script<'_>, count: usize) -> Vec<PublishResult> {
         PublishError::TooLarge,
         PublishError::QueueFull,
         PublishError::Storage,
+        PublishError::ScriptFailed,
+        PublishError::ScriptTimedOut,
+        PublishError::Overloaded,
     ];
     let shift = script.pick(refused.len() + 2);
     let results = (0..count).map(|n| match (n + shift) % (refused.len() + 2) {
@@ -166,6 +169,8 @@ fn admin(script: &mut Script<'_>) -> AdminReply {
         7 => AdminReply::Queues(queues(script)),
         8 => AdminReply::Redriven(Ok(Redriven {
             redriven: script.u64(),
+            left_unclassified: script.u64(),
+            rejected_by_script: script.u64(),
         })),
         9 => AdminReply::Redriven(Err(RedriveError::NotDeadLetterQueue)),
         10 => AdminReply::ConfigSet(Err(RuntimeConfigError::Storage)),
@@ -228,6 +233,7 @@ pub(super) fn deliveries(script: &mut Script<'_>, now: Millis) -> DeliveryBatch 
             id: id(script),
             at: DeliveryItem::RESOLVED,
             len: at(chunk.len() - start),
+            has_attributes: false,
             chunk: 0,
             start: at(start),
             fairness_key: Span { start: 0, len: 3 },

@@ -134,7 +134,11 @@ fn settle_some(world: &mut World) {
     world.settle("orders", &ids[4..], Settlement::Reject);
     world.settle_down();
     let name = "orders.dlq".to_owned();
-    world.admin(AdminRequest::Redrive { name, count: 1 });
+    world.admin(AdminRequest::Redrive {
+        name,
+        count: 1,
+        reclassify: tanda_engine::Reclassify::All,
+    });
     world.settle_down();
     world.handle(Request::Grant {
         sub: consumer,

@@ -152,6 +152,10 @@ fn counts(counts: &QueueCounts) -> Value {
         "active_consumers": counts.active_consumers,
         "bytes": counts.bytes,
         "remembered_keys": counts.remembered_keys,
+        "unclassified": counts.unclassified,
+        "oldest_unclassified_at_ms": counts.oldest_unclassified_at.map(|at| at.0),
+        "stopped": counts.stopped,
+        "late_duplicates": counts.late_duplicates,
     })
 }
 
@@ -240,6 +244,7 @@ pub(super) fn explanation(explanation: &QueueExplanation) -> Value {
         "next_due_at_ms": explanation.next_due_at.map(|at| at.0),
         "next_lease_end_at_ms": explanation.next_lease_end_at.map(|at| at.0),
         "groups_held": explanation.groups_held,
+        "last_script_error": explanation.last_script_error,
         "message": explanation.message.as_ref().map(place),
     })
 }
@@ -279,6 +284,31 @@ fn place(message: &MessagePlace) -> Value {
             "attempts": attempts,
             "consumer": consumer,
         }),
+        MessagePlace::Parked {
+            enqueued_at,
+            tries,
+            error,
+            next_try_at,
+        } => json!({
+            "place": "parked",
+            "enqueued_at_ms": enqueued_at.0,
+            "tries": tries,
+            "error": error,
+            "next_try_at_ms": next_try_at.map(|at| at.0),
+        }),
+        MessagePlace::Stopped {
+            first_unclassified,
+            place: of_first,
+        } => json!({
+            "place": "stopped",
+            "first_unclassified": first_unclassified.to_string(),
+            "first_place": place(of_first),
+        }),
+        MessagePlace::Deciding { attempts } => json!({
+            "place": "deciding",
+            "attempts": attempts,
+        }),
+        MessagePlace::Redriving => json!({"place": "redriving"}),
         MessagePlace::DeadLettered { queue } => json!({
             "place": "dead_lettered",
             "queue": queue,

@@ -15,7 +15,10 @@ pub(super) const fn publish(error: PublishError) -> ErrorCode {
         PublishError::OrderingKeyMissing => ErrorCode::OrderingKeyMissing,
         PublishError::TooLarge => ErrorCode::InvalidFrame,
         // The one code that tells a producer to come again later.
-        PublishError::QueueFull => ErrorCode::ChannelFull,
+        // As an item it arises only where a batch is answered as a whole.
+        PublishError::QueueFull | PublishError::Overloaded => ErrorCode::ChannelFull,
+        PublishError::ScriptFailed => ErrorCode::ScriptError,
+        PublishError::ScriptTimedOut => ErrorCode::ScriptTimeout,
         PublishError::Storage => ErrorCode::StorageError,
     }
 }
@@ -66,7 +69,9 @@ pub(super) const fn create_queue(error: &CreateQueueError) -> ErrorCode {
         CreateQueueError::InvalidSetting { .. } | CreateQueueError::TooManyQueues { .. } => {
             ErrorCode::InvalidConfigValue
         }
-        CreateQueueError::ScriptsUnsupported => ErrorCode::LuaCompilationError,
+        CreateQueueError::ScriptsUnsupported | CreateQueueError::ScriptRefused { .. } => {
+            ErrorCode::LuaCompilationError
+        }
         CreateQueueError::Storage => ErrorCode::StorageError,
     }
 }
@@ -78,7 +83,9 @@ pub(super) const fn update_queue(error: &UpdateQueueError) -> ErrorCode {
         UpdateQueueError::NotFound => ErrorCode::QueueNotFound,
         UpdateQueueError::ReservedName => ErrorCode::ImmutableSetting,
         UpdateQueueError::InvalidSetting { .. } => ErrorCode::InvalidConfigValue,
-        UpdateQueueError::ScriptsUnsupported => ErrorCode::LuaCompilationError,
+        UpdateQueueError::ScriptsUnsupported | UpdateQueueError::ScriptRefused { .. } => {
+            ErrorCode::LuaCompilationError
+        }
         UpdateQueueError::Storage => ErrorCode::StorageError,
     }
 }

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    DeliveryBatch, Event, MessageId, PublishResult, Request, SettleBatch, SettleItem, SettleResult,
-    Settlement, Span, SubscribeError, SubscriptionEnd,
+    DeliveryBatch, Event, MessageId, PublishError, PublishResult, Request, SettleBatch, SettleItem,
+    SettleResult, Settlement, Span, SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::fila::consume::ConsumeOk;
 use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta};
@@ -50,6 +50,10 @@ fn published(link: &mut Link, token: u32, results: &[PublishResult]) {
     let Some(entry) = link.slots.remove(token) else {
         return;
     };
+    if results.contains(&PublishResult::Refused(PublishError::Overloaded)) {
+        // Then nothing of the batch was taken.
+        return link.channel_full(entry.request_id);
+    }
     link.outbound
         .frame(Opcode::EnqueueResult, entry.request_id, |out| {
             out.reserve(4 + results.len() * 18 + 2);

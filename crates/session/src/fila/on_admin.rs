@@ -87,24 +87,32 @@ pub(super) fn on_stats(link: &mut Link, call: &Call) {
     );
 }
 
-/// No queue has scripts yet, so all messages count as classified and the three modes are one.
 pub(super) fn on_redrive(link: &mut Link, call: &Call) {
     let Some(frame) = link.decode::<Redrive<'_>>(call) else {
         return;
     };
-    if Reclassify::from_wire(frame.reclassify).is_none() {
-        let error_code = ErrorCode::InvalidConfigValue;
-        let result = RedriveResult {
-            error_code,
-            ..RedriveResult::default()
-        };
-        return link.outbound.body(call.request_id, &result);
-    }
+    let reclassify = match Reclassify::from_wire(frame.reclassify) {
+        Some(Reclassify::All) => tanda_engine::Reclassify::All,
+        Some(Reclassify::UnclassifiedOnly) => tanda_engine::Reclassify::Unclassified,
+        Some(Reclassify::None) => tanda_engine::Reclassify::None,
+        None => {
+            let error_code = ErrorCode::InvalidConfigValue;
+            let result = RedriveResult {
+                error_code,
+                ..RedriveResult::default()
+            };
+            return link.outbound.body(call.request_id, &result);
+        }
+    };
     let (name, count) = (frame.dlq_queue.to_owned(), frame.count);
     link.ask(
         call.request_id,
         Kind::Admin,
-        AdminRequest::Redrive { name, count },
+        AdminRequest::Redrive {
+            name,
+            count,
+            reclassify,
+        },
     );
 }
 

@@ -104,14 +104,13 @@ fn created(link: &mut Link, id: u32, result: &Result<String, tanda_engine::Creat
 }
 
 fn redriven(link: &mut Link, id: u32, result: Result<Redriven, RedriveError>) {
-    let (error_code, redriven) = match result {
-        Ok(moved) => (ErrorCode::Ok, moved.redriven),
-        Err(error) => (errors::redrive(error), 0),
-    };
+    let error_code = code_of(result, errors::redrive);
+    let done = result.unwrap_or_default();
     let result = RedriveResult {
         error_code,
-        redriven,
-        ..RedriveResult::default()
+        redriven: done.redriven,
+        left_unclassified: done.left_unclassified,
+        rejected_by_script: done.rejected_by_script,
     };
     link.outbound.body(id, &result);
 }
@@ -139,14 +138,14 @@ fn stats(link: &mut Link, id: u32, result: &Result<QueueStats, QueueNotFound>) {
             weight: key.weight,
         })
         .collect();
-    // Scripts and throttles are not in service: nothing is unclassified or throttled.
+    // Throttles are not in service: nothing is throttled.
     let result = GetStatsResult {
         error_code: ErrorCode::Ok,
         depth: counts.depth,
         in_flight: counts.in_flight,
         delayed: counts.delayed,
-        unclassified: 0,
-        oldest_unclassified_at_ms: 0,
+        unclassified: counts.unclassified,
+        oldest_unclassified_at_ms: counts.oldest_unclassified_at.map_or(0, |at| at.0),
         throttled: 0,
         active_fairness_keys: counts.active_fairness_keys,
         active_consumers: counts.active_consumers,

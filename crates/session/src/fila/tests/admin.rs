@@ -2,9 +2,9 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, CreateQueueError, DeleteQueueError, DeliveryDurability,
-    Event, KeyKind, KeyPart, KeyStats, MissingOrderingKey, Ordering, QueueChanges, QueueCounts,
-    QueueNotFound, QueueSpec, QueueStats, QueueSummary, RedriveError, Redriven, Request,
-    RuntimeConfigError, ScriptFailure, UpdateQueueError,
+    Event, KeyKind, KeyPart, KeyStats, Millis, MissingOrderingKey, Ordering, QueueChanges,
+    QueueCounts, QueueNotFound, QueueSpec, QueueStats, QueueSummary, Reclassify, RedriveError,
+    Redriven, Request, RuntimeConfigError, ScriptFailure, UpdateQueueError,
 };
 use tanda_wire::fila::config::{
     ConfigEntry, GetConfig, GetConfigResult, ListConfig, ListConfigResult, SetConfig,
@@ -254,6 +254,13 @@ fn create_queue_answers() {
             "",
         ),
         (
+            Err(CreateQueueError::ScriptRefused {
+                problem: "on_enqueue, line 3: 'end' expected".to_owned(),
+            }),
+            ErrorCode::LuaCompilationError,
+            "",
+        ),
+        (
             Err(CreateQueueError::TooManyQueues { max: 1 }),
             ErrorCode::InvalidConfigValue,
             "",
@@ -414,6 +421,8 @@ fn statistics_fill_the_whole_layout() {
             depth: 1,
             in_flight: 2,
             delayed: 3,
+            unclassified: 10,
+            oldest_unclassified_at: Some(Millis(11)),
             active_fairness_keys: 4,
             active_consumers: 5,
             ..QueueCounts::default()
@@ -432,6 +441,8 @@ fn statistics_fill_the_whole_layout() {
         depth: 1,
         in_flight: 2,
         delayed: 3,
+        unclassified: 10,
+        oldest_unclassified_at_ms: 11,
         active_fairness_keys: 4,
         active_consumers: 5,
         quantum: 9,
@@ -490,7 +501,8 @@ fn redrives() {
         reclassify: 0,
     };
     let mut peer = Peer::open();
-    for reclassify in 0..=2 {
+    let modes = [Reclassify::All, Reclassify::Unclassified, Reclassify::None];
+    for (reclassify, mode) in (0..).zip(modes) {
         let (_, request) = asked(
             &mut peer,
             &Redrive {
@@ -498,10 +510,15 @@ fn redrives() {
                 ..frame.clone()
             },
         );
-        let AdminRequest::Redrive { name, count: 12 } = request else {
+        let AdminRequest::Redrive {
+            name,
+            count: 12,
+            reclassify,
+        } = request
+        else {
             panic!("{request:?}")
         };
-        assert_eq!(name, "q.dlq");
+        assert_eq!((name.as_str(), reclassify), ("q.dlq", mode));
     }
     let seen = at_once(&Redrive {
         reclassify: 3,
@@ -515,16 +532,31 @@ fn redrives() {
             ..RedriveResult::default()
         }
     );
-    for (reply, error_code, redriven) in [
-        (Ok(Redriven { redriven: 5 }), ErrorCode::Ok, 5),
-        (Err(RedriveError::NotFound), ErrorCode::QueueNotFound, 0),
-        (Err(RedriveError::NotDeadLetterQueue), ErrorCode::NotADLQ, 0),
+    let done = Redriven {
+        redriven: 5,
+        left_unclassified: 6,
+        rejected_by_script: 7,
+    };
+    for (reply, error_code, counts) in [
+        (Ok(done), ErrorCode::Ok, [5, 6, 7]),
+        (
+            Err(RedriveError::NotFound),
+            ErrorCode::QueueNotFound,
+            [0; 3],
+        ),
+        (
+            Err(RedriveError::NotDeadLetterQueue),
+            ErrorCode::NotADLQ,
+            [0; 3],
+        ),
     ] {
         let seen = answer(&frame, AdminReply::Redriven(reply));
+        let [redriven, left_unclassified, rejected_by_script] = counts;
         let expected = RedriveResult {
             error_code,
             redriven,
-            ..RedriveResult::default()
+            left_unclassified,
+            rejected_by_script,
         };
         assert_eq!(seen.decode::<RedriveResult>(), expected);
     }

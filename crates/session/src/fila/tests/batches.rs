@@ -125,6 +125,8 @@ fn each_refusal_has_its_code() {
         (PublishError::TooLarge, ErrorCode::InvalidFrame),
         (PublishError::QueueFull, ErrorCode::ChannelFull),
         (PublishError::Storage, ErrorCode::StorageError),
+        (PublishError::ScriptFailed, ErrorCode::ScriptError),
+        (PublishError::ScriptTimedOut, ErrorCode::ScriptTimeout),
     ];
     let mut peer = Peer::open();
     peer.send(&enqueue(5, &[]));
@@ -142,6 +144,18 @@ fn each_refusal_has_its_code() {
         assert!(!item.duplicate);
     }
     assert_eq!(result.results.len(), codes.len());
+}
+
+/// A batch of which a part waits for an overloaded script is taken as a whole, or not at all.
+#[test]
+fn too_much_waiting_for_a_script_is_channel_full_for_the_batch() {
+    let mut peer = Peer::open();
+    peer.send(&enqueue(5, &[]));
+    let token = token(&peer.request());
+    let results = vec![PublishResult::Refused(PublishError::Overloaded); 2];
+    peer.event(Event::Published { token, results });
+    let text = peer.refusal(5, ErrorCode::ChannelFull);
+    assert!(text.contains("try again"), "{text}");
 }
 
 #[test]

@@ -287,6 +287,7 @@ fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
             id: id(1_500, index as u128 + 1),
             at: DeliveryItem::RESOLVED,
             len: u32::try_from(content.len()).unwrap(),
+            has_attributes: false,
             chunk: 0,
             start: u32::try_from(chunk.len()).unwrap(),
             fairness_key: Span { start: 0, len: 6 },
