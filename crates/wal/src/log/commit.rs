@@ -86,20 +86,6 @@ impl<D: Disk> Log<D> {
         Ok(self.durable())
     }
 
-    /// Says that nothing below `at` is needed any more.
-    ///
-    /// Whole segments below it become free once that is known on disk, which takes a flush
-    /// after this call; [`Self::on_idle`] sees to it when nothing else is written. A few free files
-    /// are kept for reuse, the rest removed. Records below `at` that share a segment with needed
-    /// ones stay and will be replayed. If what was appended before this call is lost in a crash,
-    /// so is this call.
-    pub fn truncate_before(&mut self, at: Lsn) {
-        let start = self.segments.start_for(at.0);
-        self.tail.claims.start = self.tail.claims.start.max(start);
-        self.frees.below = self.tail.claims.start;
-        self.frees.is_due = true;
-    }
-
     /// To be called when nothing was appended for a while (a few hundred milliseconds) and from
     /// time to time while [`Self::room`] is refused.
     ///

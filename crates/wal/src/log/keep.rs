@@ -112,12 +112,6 @@ impl<D: Disk> Log<D> {
         })
     }
 
-    /// Whether this window belongs to a cold segment.
-    #[must_use]
-    pub const fn is_cold_segment(&self, window: u64) -> bool {
-        window & self.geometry.cold_bit() != 0
-    }
-
     /// A writer of cold segments; `None` while there is one.
     #[must_use]
     pub fn cold_writer(&mut self) -> Option<ColdWriter<D>> {
@@ -177,8 +171,7 @@ impl<D: Disk> Log<D> {
         let mut freed = self
             .segments
             .remove_before(self.marks.start_claimed, |segment| {
-                segment.base < frees.below
-                    || frees.windows.range(segment.windows()).next().is_some()
+                frees.windows.range(segment.windows()).next().is_some()
             });
         freed.extend(self.segments.remove_cold(|segment| {
             Some(segment.window.index.0) != open

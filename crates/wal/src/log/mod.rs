@@ -65,8 +65,6 @@ struct Marks {
 /// Which segments may go.
 #[derive(Debug, Default)]
 struct Frees {
-    /// All below this position.
-    below: u64,
     /// These windows.
     windows: BTreeSet<u64>,
     /// Something has changed since this was last looked at.

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{Config, DiskCall, FlushJob, Log, Lsn};
 
-use crate::support::{Draw, Records, config, number_of, open, record, tiny};
+use crate::support::{Draw, Records, config, number_of, open, record, tiny, truncate};
 
 #[test]
 fn what_was_durable_survives_any_crash() {
@@ -221,7 +221,7 @@ impl Run {
         let among = self.confirmed - self.needed_from;
         let number = self.needed_from + self.draw.size(among + 1);
         let at = self.positions.get(&number);
-        log.truncate_before(at.copied().unwrap_or_else(|| log.durable()));
+        truncate(log, at.copied().unwrap_or_else(|| log.durable()));
         self.needed_from = number;
     }
 

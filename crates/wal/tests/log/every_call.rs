@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{DiskCall, Log, Lsn, OpenError, ReadError};
 
-use crate::support::{Records, contents, number_of, open, record, tiny};
+use crate::support::{Records, contents, number_of, open, record, tiny, truncate};
 
 const RECORDS: usize = 14;
 const RECORD_BYTES: usize = 2500;
@@ -101,7 +101,7 @@ fn write(mut log: Log<MemDisk>, plan: Plan, ledger: &mut Ledger) {
             ledger.confirmed = number + 1;
         }
         if number == RECORDS / 2 {
-            log.truncate_before(ledger.appended[NEEDED]);
+            truncate(&mut log, ledger.appended[NEEDED]);
         }
     }
     let places = (0..ledger.confirmed).map(|number| (number, ledger.appended[number]));

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{AppendError, DiskCall, OpenError};
 
-use crate::support::{commit, config, contents, flush, open, record, tiny};
+use crate::support::{commit, config, contents, flush, open, record, tiny, truncate};
 
 #[test]
 fn a_failed_write_or_sync_poisons_until_the_log_is_opened_again() {
@@ -99,7 +99,7 @@ fn prepared() -> MemDisk {
             middle = Some(at);
         }
     }
-    log.truncate_before(middle.unwrap());
+    truncate(&mut log, middle.unwrap());
     commit(&mut log, &record(14, 30));
     commit(&mut log, &record(15, 30));
     disk.kill()

@@ -1,9 +1,16 @@
 //! Giving segments up and using their files again.
 
 use tanda_wal::mem_disk::MemDisk;
-use tanda_wal::{DiskCall, Lsn, ReadError};
+use tanda_wal::{DiskCall, Log, Lsn, ReadError};
 
-use crate::support::{Records, commit, config, contents, flush, idle, open, record, tiny};
+use crate::support::{
+    Records, commit, config, contents, flush, idle, open, record, tiny, truncate,
+};
+
+fn truncate_all(log: &mut Log<MemDisk>) {
+    let end = log.end();
+    truncate(log, end);
+}
 
 #[test]
 fn truncated_segments_are_freed_once_that_is_durable() {
@@ -14,7 +21,7 @@ fn truncated_segments_are_freed_once_that_is_durable() {
         .collect();
     let segments = log.stats().segments;
     let oldest = log.oldest();
-    log.truncate_before(written[10]);
+    truncate(&mut log, written[10]);
     assert_eq!(log.oldest(), oldest, "nothing on disk says so yet");
     assert_eq!(log.stats().segments, segments);
     idle(&mut log).unwrap();
@@ -47,7 +54,7 @@ fn nothing_is_given_up_before_the_records_that_justify_it() {
                 .map(|number| commit(&mut log, &record(number, 30)))
                 .collect();
             log.append(b"the first three are done").unwrap();
-            log.truncate_before(written[3]);
+            truncate(&mut log, written[3]);
             let job = log.take_flush().unwrap();
             disk.crash_after(operations);
             log.on_flushed(job.run()).ok();
@@ -78,7 +85,7 @@ fn a_busy_log_uses_its_files_again() {
             flush(&mut log).unwrap();
             let keep_from = newest.len().saturating_sub(100);
             newest.drain(..keep_from);
-            log.truncate_before(newest[0].0);
+            truncate(&mut log, newest[0].0);
         }
     }
     let made = disk.calls(DiskCall::Create);
@@ -100,7 +107,7 @@ fn everything_can_be_truncated() {
     for number in 0..20 {
         commit(&mut log, &record(number, 30));
     }
-    log.truncate_before(log.end());
+    truncate_all(&mut log);
     idle(&mut log).unwrap();
     assert_eq!(log.stats().segments, 1, "the one in use stays");
     let surplus = log.stats().spare;
@@ -108,7 +115,7 @@ fn everything_can_be_truncated() {
     drop(log);
     let (mut log, replayed) = open(&disk, &tiny()).unwrap();
     assert!(replayed.len() < 4);
-    log.truncate_before(log.end());
+    truncate_all(&mut log);
     commit(&mut log, b"new");
     idle(&mut log).unwrap();
     drop(log);
@@ -116,7 +123,7 @@ fn everything_can_be_truncated() {
     assert_eq!(contents(&replayed), [b"new"]);
     // Again and again, with nothing but what is needed staying behind.
     for number in 0..30 {
-        log.truncate_before(log.end());
+        truncate_all(&mut log);
         commit(&mut log, &record(number, 10));
         idle(&mut log).unwrap();
         drop(log);
@@ -135,7 +142,7 @@ fn a_large_record_gives_its_space_back() {
     commit(&mut log, &record(0, 1 << 20));
     let at = commit(&mut log, b"small");
     assert!(disk.used_bytes() > 1 << 20);
-    log.truncate_before(at);
+    truncate(&mut log, at);
     idle(&mut log).unwrap();
     assert!(disk.used_bytes() <= 5 * tiny().segment_bytes);
     drop(log);
@@ -151,7 +158,7 @@ fn old_batches_in_a_reused_file_stay_dead() {
         let (mut log, _) = open(&disk, &tiny()).unwrap();
         for number in 0..30 {
             let at = commit(&mut log, &record(number, 30));
-            log.truncate_before(at);
+            truncate(&mut log, at);
         }
         // A new segment's first batch in a reused file, not synced.
         log.append(&record(30, 30)).unwrap();

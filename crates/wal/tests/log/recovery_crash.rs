@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{Config, DiskCall};
 
-use crate::support::{Draw, commit, config, contents, flush, open, record, tiny};
+use crate::support::{Draw, commit, config, contents, flush, open, record, tiny, truncate};
 
 #[test]
 fn a_crash_at_any_step_of_recovery_loses_nothing() {
@@ -114,7 +114,7 @@ fn a_start_that_may_yet_be_lost_overwrites_nothing() {
             }
             // The batch that gives up the first segments is in the page cache only.
             log.append(&record(7, 30)).unwrap();
-            log.truncate_before(written[6]);
+            truncate(&mut log, written[6]);
             disk.inject(DiskCall::Sync, 1, Fault::Fail(ErrorKind::Other));
             let job = log.take_flush().unwrap();
             assert!(log.on_flushed(job.run()).is_err());

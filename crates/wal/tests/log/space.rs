@@ -3,7 +3,7 @@
 use tanda_wal::mem_disk::{Fault, MemDisk};
 use tanda_wal::{DiskCall, Lsn, OpenError, Room};
 
-use crate::support::{commit, config, contents, flush, idle, open, record, tiny};
+use crate::support::{commit, config, contents, flush, idle, open, record, tiny, truncate};
 
 #[test]
 fn a_full_disk_refuses_publishes_and_lets_acks_and_reclaim_go_on() {
@@ -23,7 +23,7 @@ fn a_full_disk_refuses_publishes_and_lets_acks_and_reclaim_go_on() {
     }
     assert_eq!(log.room(), Room::PublishRefused);
     // Reclaim brings space: its own flush is one of those acks.
-    log.truncate_before(written[70]);
+    truncate(&mut log, written[70]);
     idle(&mut log).unwrap();
     assert_eq!(log.room(), Room::Ok);
     commit(&mut log, b"welcome");

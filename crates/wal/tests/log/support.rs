@@ -74,6 +74,17 @@ pub(crate) fn commit(log: &mut Log<MemDisk>, record: &[u8]) -> Lsn {
 }
 
 /// Record contents without positions.
+/// Nothing below `at` is needed any more: the log starts at it, and whole segments before go.
+pub(crate) fn truncate(log: &mut Log<MemDisk>, at: Lsn) {
+    log.set_start(at);
+    let first = log.segment_of(at).0;
+    let files = log.segment_files();
+    let before = files.filter(|it| !it.is_cold && it.index + it.windows <= first);
+    for window in before.map(|it| it.index).collect::<Vec<_>>() {
+        log.free_segment(window);
+    }
+}
+
 pub(crate) fn contents(records: &Records) -> Vec<&[u8]> {
     let contents = records.iter().map(|(_, record)| record.as_slice());
     contents.collect()
