@@ -12,8 +12,8 @@ use crate::failure::Failure;
 
 const TLS_ENV: &str = "TANDA_TLS";
 const CA_ENV: &str = "TANDA_CA";
-const CERT_ENV: &str = "TANDA_CERT";
-const KEY_ENV: &str = "TANDA_KEY";
+const CERT_ENV: &str = "TANDA_CLIENT_CERT";
+const KEY_ENV: &str = "TANDA_CLIENT_KEY";
 const NAME_ENV: &str = "TANDA_SERVER_NAME";
 
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub(crate) struct TlsArgs {
     /// Trust the certificate authorities in this PEM file, and no others [env: TANDA_CA]
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Certificate to show to the broker, a PEM file; needs --key [env: TANDA_CERT]
+    /// Certificate to show to the broker, a PEM file; needs --key [env: TANDA_CLIENT_CERT]
     #[arg(long = "cert", id = "tls_cert", value_name = "FILE")]
     cert: Option<PathBuf>,
-    /// Private key of --cert, a PEM file [env: TANDA_KEY]
+    /// Private key of --cert, a PEM file [env: TANDA_CLIENT_KEY]
     #[arg(long = "key", id = "tls_key", value_name = "FILE")]
     key: Option<PathBuf>,
     /// Name in the broker's certificate, if it is not the host of --addr [env: TANDA_SERVER_NAME]

@@ -29,6 +29,7 @@ mod signals;
 mod table;
 mod target;
 mod throttle;
+mod top;
 
 use std::process::ExitCode;
 
@@ -90,6 +91,8 @@ enum Command {
     /// What an API key allows.
     #[command(subcommand)]
     Acl(acl::AclCommand),
+    /// Watch the queues: what waits, for what, and whether it becomes more.
+    Top(top::TopArgs),
     /// A short load on a running broker, for a first impression.
     Bench(bench::BenchArgs),
     /// Whether the broker is well.
@@ -116,6 +119,7 @@ fn main() -> ExitCode {
         Command::Throttle(command) => block_on(throttle::run(command, cli.target)),
         Command::Key(command) => block_on(key::run(command, cli.target)),
         Command::Acl(command) => block_on(acl::run(command, cli.target)),
+        Command::Top(args) => block_on(top::run(args, cli.target)),
         Command::Bench(args) => block_on(bench::run(args, cli.target)),
         Command::Health(args) => block_on(health::run(args, cli.target)),
     };

@@ -27,6 +27,11 @@ impl Output {
         writeln!(self.out, "{text}").map_err(Failure::Output)
     }
 
+    /// Bytes as they are.
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        self.out.write_all(bytes).map_err(Failure::Output)
+    }
+
     /// Bytes as they are, and a line end.
     pub(crate) fn bytes_line(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.out

@@ -169,6 +169,30 @@ fn health_and_bench_answer() {
     );
 }
 
+#[test]
+fn top_shows_the_fullest_queues() {
+    let broker = Broker::start();
+    broker.ok("queue create few");
+    broker.ok("queue create many");
+    broker.ok("send few a");
+    broker.ok("send many a b c");
+    let table = broker.ok("top --count 1 --queues 2");
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[1].starts_with("QUEUE"), "{table}");
+    assert!(
+        rows[2].starts_with("many") && rows[3].starts_with("few"),
+        "{table}"
+    );
+    assert_eq!(rows[4], "and 2 more", "{table}");
+    let looks = broker.ok("top --count 2 --interval 1ms --json");
+    for line in looks.lines() {
+        let look: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(look["queues"][2]["name"], "many", "{look}");
+        assert_eq!(look["queues"][2]["depth"], 3, "{look}");
+    }
+    assert_eq!(looks.lines().count(), 2);
+}
+
 fn is_of_bench(queue: &Value) -> bool {
     queue["name"]
         .as_str()

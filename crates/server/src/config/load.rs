@@ -174,7 +174,17 @@ fn origins(layers: &mut Layers) -> Vec<(&'static str, String, Source)> {
 
 /// Variables that are ours and no options of the broker: where its file is, and where the commands
 /// of an operator find it.
-const NO_OPTIONS: [&str; 2] = ["TANDA_CONFIG", "TANDA_ADDR"];
+const NO_OPTIONS: [&str; 9] = [
+    "TANDA_CONFIG",
+    "TANDA_ADDR",
+    "TANDA_API_KEY",
+    "TANDA_API_KEY_FILE",
+    "TANDA_TLS",
+    "TANDA_CA",
+    "TANDA_CLIENT_CERT",
+    "TANDA_CLIENT_KEY",
+    "TANDA_SERVER_NAME",
+];
 
 fn read_env(env: &[(String, String)], layers: &mut Layers, warnings: &mut Vec<String>) {
     for (name, text) in env.iter().filter(|(name, _)| name.starts_with("TANDA_")) {
