@@ -1,6 +1,7 @@
 //! Engine values as JSON.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tanda_engine::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MessagePlace, MissingOrderingKey, Ordering,
     Overflow, QueueConfig, QueueCounts, QueueDetails, QueueExplanation, QueueSummary,
@@ -180,6 +181,8 @@ fn config(config: &QueueConfig) -> Value {
         "ordering": ordering(&config.ordering),
         "dedup_key": config.dedup_key.as_deref().map(key),
         "dedup_window_ms": config.dedup_window_ms,
+        "on_enqueue": config.on_enqueue.as_deref().map(script),
+        "on_failure": config.on_failure.as_deref().map(script),
         "script_failure": script_failure,
         "park_dead_letter_after": config.park_dead_letter_after,
         "retry": {
@@ -192,6 +195,13 @@ fn config(config: &QueueConfig) -> Value {
         "reclaim_grace_ms": config.reclaim_grace_ms,
         "max_length": max_length,
     })
+}
+
+/// A script and what it can be told by: `sha256` is what `sha256sum` says of its file.
+fn script(text: &str) -> Value {
+    let hash = Sha256::digest(text);
+    let sha256: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    json!({"bytes": text.len(), "sha256": sha256, "text": text})
 }
 
 const fn backoff(backoff: Backoff) -> &'static str {
