@@ -75,6 +75,9 @@ pub struct Limits {
     pub queues_max: u32,
     /// A message's headers and body.
     pub message_bytes_max: u32,
+    /// A fairness key's weight counts as this when it is larger. It bounds how long others wait for
+    /// their turn.
+    pub weight_max: u32,
     /// Parts of one ordering or deduplication key.
     pub key_parts_max: usize,
     /// Throttles of one subscription.
@@ -106,6 +109,7 @@ impl Default for Limits {
         Self {
             queues_max: 100_000,
             message_bytes_max: 128 << 20,
+            weight_max: 1_000_000,
             key_parts_max: 16,
             throttles_max: 16,
             throttle_limits_max: 8,

@@ -102,6 +102,7 @@ impl Server {
     }
 
     fn open(&mut self, config: Arc<Config>, clock: Clock, sockets: Sockets) {
+        let memory = fila::Memory::new(settings::usize_of(config.limits_connections_memory));
         let connections = Tally::new(settings::count(config.limits_connections_max));
         for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
             let door = fila::Door {
@@ -109,6 +110,7 @@ impl Server {
                 clock,
                 session: Arc::new(settings::session(&config, socket.addr.to_string())),
                 frame_timeout: config.limits_frame_timeout,
+                memory: Arc::clone(&memory),
             };
             let places = (Arc::clone(&connections), "limits.connections_max");
             self.listen(&config, socket, places, Arc::new(door));

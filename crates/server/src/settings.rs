@@ -24,6 +24,7 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         limits: Limits {
             queues_max: config.limits_queues_max,
             message_bytes_max: u32_of(config.limits_max_message),
+            weight_max: config.limits_weight_max,
             ..Limits::default()
         },
         quantum: config.queue_quantum,
@@ -104,7 +105,7 @@ fn u32_of(size: ByteSize) -> u32 {
     u32::try_from(size.0).unwrap_or(u32::MAX)
 }
 
-fn usize_of(size: ByteSize) -> usize {
+pub(crate) fn usize_of(size: ByteSize) -> usize {
     usize::try_from(size.0).unwrap_or(usize::MAX)
 }
 

@@ -76,6 +76,8 @@ pub(crate) struct Lanes {
     pub(super) rings: Vec<Ring>,
     pub(super) ready: u64,
     pub(super) quantum: i64,
+    /// A larger weight counts as this.
+    pub(super) weight_max: u32,
     /// Lanes with pending messages.
     pub(super) active: u64,
     /// Lanes on rings.
@@ -103,6 +105,7 @@ impl Lanes {
             rings: Vec::new(),
             ready: 0,
             quantum: i64::from(config.quantum.max(1)),
+            weight_max: config.limits.weight_max,
             active: 0,
             on_rings: 0,
             page_messages: config.page_messages.max(1),

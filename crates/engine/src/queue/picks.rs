@@ -107,10 +107,11 @@ impl Lanes {
         if self.is_first_paged(entries, lane) {
             return Taken::InPage(lane);
         }
-        let quantum = self.quantum;
+        let (quantum, weight_max) = (self.quantum, self.weight_max);
         let it = self.at_mut(lane);
         if it.deficit <= 0 {
-            it.deficit += i64::from(it.weight.max(1)).saturating_mul(quantum);
+            let weight = it.weight.min(weight_max).max(1);
+            it.deficit += i64::from(weight).saturating_mul(quantum);
         }
         it.deficit -= 1;
         let turn_over = it.deficit <= 0;

@@ -168,8 +168,13 @@ options! {
     /// Bytes of answers that one connection may leave unread before its requests are not read any
     /// more.
     limits_replies: ByteSize = "limits.replies", "4MiB", "64KiB" ..= "1GiB";
+    /// Memory of all Fila connections together: requests of which a part has come, and what is sent
+    /// to peers and not read by them. Over it, connections that hold more than their share end.
+    limits_connections_memory: ByteSize = "limits.connections_memory", "1GiB", "1MiB" ..= "1TiB";
     /// Queues, their dead-letter queues not counted.
     limits_queues_max: u32 = "limits.queues_max", "100000", "1" ..= "10000000";
+    /// Largest weight of a fairness key; a larger one counts as this.
+    limits_weight_max: u32 = "limits.weight_max", "1000000", "1" ..= "4294967295";
     /// Requests that wait for the broker's thread, all connections together; above it they are
     /// refused as ChannelFull.
     limits_waiting_max: u32 = "limits.waiting_max", "65536", "64" ..= "10000000";

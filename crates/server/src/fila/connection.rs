@@ -12,15 +12,16 @@
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
-use tanda_engine::{ConnId, Event, Millis, Request};
+use tanda_engine::{AdminReply, ConnId, Event, Millis, Request};
 use tanda_session::fila::FilaSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::watch,
+    task::block_in_place,
     time::{Instant, Sleep, sleep_until, timeout},
 };
 
-use super::{door::Door, input::Input};
+use super::{door::Door, input::Input, memory::Share};
 use crate::{
     listen::{Busy, Guest, Stream},
     server::is_set,
@@ -30,6 +31,11 @@ use crate::{
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
 /// does not throw that answer away.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// Input that takes longer to decode than others should wait.
+const LONG_INPUT_BYTES: usize = 4 << 20;
+/// Items of an answer that takes longer to encode than others should wait.
+const LONG_ANSWER_ITEMS: usize = 16 << 10;
 
 /// See the module.
 pub(super) struct Connection {
@@ -42,6 +48,7 @@ pub(super) struct Connection {
     session: FilaSession,
     mailbox: Arc<Mailbox>,
     input: Input,
+    share: Share,
     /// When bytes last came.
     read_at: Instant,
     /// Since when the socket has taken nothing of what waits for it.
@@ -102,6 +109,7 @@ impl Connection {
             known: false,
         };
         let frame_bytes_max = usize::try_from(door.session.max_frame_size).unwrap_or(usize::MAX);
+        let share = Share::new(Arc::clone(&door.memory));
         Self {
             door,
             registration,
@@ -111,6 +119,7 @@ impl Connection {
             session,
             mailbox: Arc::default(),
             input: Input::new(frame_bytes_max),
+            share,
             read_at: Instant::now(),
             blocked_at: None,
             events: Vec::new(),
@@ -138,7 +147,7 @@ impl Connection {
         mut timer: Pin<&mut Sleep>,
     ) -> End {
         loop {
-            if self.settle().is_err() {
+            if self.settle().and_then(|()| self.keep_to_memory()).is_err() {
                 return End::Gone;
             }
             if self.session.is_closing() && self.is_written() {
@@ -209,7 +218,13 @@ impl Connection {
     fn on_mail(&mut self, now: Millis) {
         self.mailbox.take(&mut self.events);
         for event in self.events.drain(..) {
-            self.session.on_event(now, event);
+            let session = &mut self.session;
+            if is_long(&event) {
+                // Others are served by another thread meanwhile.
+                block_in_place(|| session.on_event(now, event));
+            } else {
+                session.on_event(now, event);
+            }
         }
     }
 
@@ -229,7 +244,11 @@ impl Connection {
     /// Lets the session take whole frames from what was read.
     fn decode(&mut self) {
         let now = self.door.clock.now();
-        self.session.on_bytes(now, self.input.bytes());
+        if self.input.len() > LONG_INPUT_BYTES {
+            block_in_place(|| self.session.on_bytes(now, self.input.bytes()));
+        } else {
+            self.session.on_bytes(now, self.input.bytes());
+        }
         self.undecoded = !self.session.wants_read();
         if self.ended && !self.undecoded {
             self.session.on_end(now);
@@ -331,6 +350,22 @@ impl Connection {
         }
     }
 
+    /// Notes what the connection holds; ends it when it must give that up.
+    fn keep_to_memory(&mut self) -> io::Result<()> {
+        let held = self.input.len() + self.session.held_bytes();
+        if self.share.note(held) {
+            return Ok(());
+        }
+        self.share.tell();
+        if !self.is_written() {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.session.on_overload(self.door.clock.now());
+        self.input.bytes().clear();
+        self.input.release_if_empty();
+        self.settle()
+    }
+
     fn frame_deadline(&self) -> Option<Instant> {
         let in_a_frame = !self.input.is_empty() && self.session.wants_read() && !self.ended;
         in_a_frame.then(|| self.read_at + self.door.frame_timeout)
@@ -367,4 +402,21 @@ impl Connection {
         // Over or not, the socket closes now.
         drop(timeout(LINGER, drain).await);
     }
+}
+
+fn is_long(event: &Event) -> bool {
+    let items = if let Event::Admin { reply, .. } = event {
+        if let AdminReply::Stats(Ok(stats)) = &**reply {
+            stats.keys.len()
+        } else if let AdminReply::Queues(queues) = &**reply {
+            queues.len()
+        } else {
+            0
+        }
+    } else if let Event::Published { results, .. } = event {
+        results.len()
+    } else {
+        0
+    };
+    items > LONG_ANSWER_ITEMS
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tanda_session::fila::SessionConfig;
 use tokio::sync::watch;
 
-use super::connection::Connection;
+use super::{connection::Connection, memory::Memory};
 use crate::{
     clock::Clock,
     listen::{Guest, Service, Stream},
@@ -20,6 +20,8 @@ pub(crate) struct Door {
     pub(crate) session: Arc<SessionConfig>,
     /// Time without progress in the middle of a frame.
     pub(crate) frame_timeout: Duration,
+    /// What all connections hold together.
+    pub(crate) memory: Arc<Memory>,
 }
 
 impl Service for Door {

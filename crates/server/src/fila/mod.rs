@@ -3,5 +3,7 @@
 mod connection;
 mod door;
 mod input;
+mod memory;
 
 pub(crate) use door::Door;
+pub(crate) use memory::Memory;

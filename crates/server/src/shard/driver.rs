@@ -19,6 +19,7 @@ use super::{
     BackupReply, Question, ShardInbox, ShardTaken, Snapshot,
     inbox::{Wait, Want},
     outboxes::Outboxes,
+    pieces::Pieces,
     sync::{Finished, Worker},
 };
 use crate::clock::Clock;
@@ -38,6 +39,7 @@ pub(super) struct Driver<D: Disk> {
     flusher: Worker<FlushJob<D>>,
     background: Worker<BackgroundJob<D>>,
     taken: ShardTaken<D>,
+    pieces: Pieces,
     outboxes: Outboxes,
     released: Vec<(ConnId, Event)>,
     /// No requests are taken above this many bytes that wait for the disk.
@@ -81,6 +83,7 @@ impl<D: Disk> Driver<D> {
             flusher,
             background,
             taken: ShardTaken::default(),
+            pieces: Pieces::default(),
             outboxes: Outboxes::default(),
             released: Vec::new(),
             backlog_bytes_max,
@@ -99,7 +102,7 @@ impl<D: Disk> Driver<D> {
             self.take_finished(now);
             if !self.is_stalled() {
                 let handled = self.handle_slice(now);
-                self.busy = self.node.run(now);
+                self.busy = self.node.run(now) || !self.pieces.is_empty();
                 self.tell();
                 if handled == 1 && self.is_alone() {
                     self.release();
@@ -141,7 +144,8 @@ impl<D: Disk> Driver<D> {
     }
 
     fn is_finished(&self) -> bool {
-        self.taken.stop && self.taken.requests.is_empty() && !self.busy && !self.flushing
+        let handled = self.taken.requests.is_empty() && self.pieces.is_empty();
+        self.taken.stop && handled && !self.busy && !self.flushing
     }
 
     /// Too much waits for the disk: nothing more is taken before the flush under way is done.
@@ -164,7 +168,8 @@ impl<D: Disk> Driver<D> {
         } else {
             Wait::Until(self.next_instant())
         };
-        self.inbox.take(&mut self.taken, want, wait);
+        self.inbox
+            .take_beside(&mut self.taken, &self.pieces, want, wait);
         for (conn, mailbox) in self.taken.opened.drain(..) {
             self.outboxes.open(conn, mailbox);
         }
@@ -178,9 +183,15 @@ impl<D: Disk> Driver<D> {
     /// Returns how many requests it handled.
     fn handle_slice(&mut self, now: Millis) -> usize {
         let mut bytes = 0;
+        if let Some(piece) = self.pieces.next(&mut self.taken.requests) {
+            self.node.handle(now, piece);
+        }
         for handled in 0..SLICE_REQUESTS {
             let Some(request) = self.taken.requests.pop_front() else {
                 return handled;
+            };
+            let Some(request) = self.pieces.pass(request) else {
+                continue;
             };
             bytes += request.weight_bytes();
             let gone = match &request {
@@ -239,6 +250,7 @@ impl<D: Disk> Driver<D> {
 
     fn release(&mut self) {
         self.node.drain_released(&mut self.released);
+        self.pieces.join(&mut self.released);
         if self.node.read_errors() != self.told.read_errors {
             self.tell_of_read_errors();
         }

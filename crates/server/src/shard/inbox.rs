@@ -19,7 +19,10 @@ use std::{
 
 use tanda_engine::{ConnId, Request};
 
-use super::mailbox::{Mailbox, lock};
+use super::{
+    mailbox::{Mailbox, lock},
+    pieces::Pieces,
+};
 
 /// Bounds of what may wait.
 #[derive(Clone, Copy, Debug)]
@@ -212,8 +215,16 @@ impl<O, Q> Inbox<O, Q> {
     }
 
     /// Takes what is wanted, waiting for it if told to. `taken` must hold no requests when
-    /// requests are wanted: taking says that the earlier ones are finished.
-    pub(crate) fn take(&self, taken: &mut Taken<O, Q>, want: Want, wait: Wait) {
+    /// requests are wanted: taking says that the earlier ones are finished, but for what
+    /// `unfinished` holds.
+    pub(crate) fn take_beside(
+        &self,
+        taken: &mut Taken<O, Q>,
+        unfinished: &Pieces,
+        want: Want,
+        wait: Wait,
+    ) {
+        let unfinished = self.load_of(unfinished);
         let mut state = lock(&self.state);
         if want == Want::All {
             debug_assert!(
@@ -221,20 +232,31 @@ impl<O, Q> Inbox<O, Q> {
                 "earlier requests are not finished"
             );
             // Before it sleeps: nothing may be refused for the sake of what is done.
-            state.taken_load = Load::default();
+            state.taken_load = unfinished;
         }
         if let Wait::Until(until) = wait {
             state = self.sleep(state, want, until);
         }
         if want == Want::All {
             std::mem::swap(&mut state.waiting.requests, &mut taken.requests);
-            state.taken_load = std::mem::take(&mut state.waiting_load);
+            state.taken_load = std::mem::take(&mut state.waiting_load).plus(unfinished);
         }
         let waiting = &mut state.waiting;
         taken.opened.append(&mut waiting.opened);
         taken.questions.append(&mut waiting.questions);
         taken.finished.append(&mut waiting.finished);
         taken.stop |= std::mem::take(&mut waiting.stop);
+    }
+
+    fn load_of(&self, unfinished: &Pieces) -> Load {
+        let mut load = Load::default();
+        for request in unfinished.requests() {
+            load.add(standing(request), request.weight_bytes(), &self.limits);
+        }
+        for bytes in unfinished.batch_bytes() {
+            load.add(Standing::Ordinary, bytes, &self.limits);
+        }
+        load
     }
 
     fn sleep<'a>(
@@ -270,13 +292,7 @@ impl<O, Q> Inbox<O, Q> {
 
 impl<O, Q> State<O, Q> {
     const fn load(&self) -> Load {
-        let (waiting, taken) = (self.waiting_load, self.taken_load);
-        Load {
-            ordinary: waiting.ordinary + taken.ordinary,
-            bookkeeping: waiting.bookkeeping + taken.bookkeeping,
-            small_bytes: waiting.small_bytes + taken.small_bytes,
-            large_bytes: waiting.large_bytes + taken.large_bytes,
-        }
+        self.waiting_load.plus(self.taken_load)
     }
 
     fn has(&self, want: Want) -> bool {
@@ -287,6 +303,15 @@ impl<O, Q> State<O, Q> {
 }
 
 impl Load {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            ordinary: self.ordinary + other.ordinary,
+            bookkeeping: self.bookkeeping + other.bookkeeping,
+            small_bytes: self.small_bytes + other.small_bytes,
+            large_bytes: self.large_bytes + other.large_bytes,
+        }
+    }
+
     fn add(&mut self, standing: Standing, bytes: usize, limits: &InboxLimits) {
         match standing {
             Standing::Ordinary => self.ordinary += 1,
@@ -351,6 +376,12 @@ mod tests {
     use super::*;
 
     type TestInbox = Inbox<u32, u32>;
+
+    impl TestInbox {
+        fn take(&self, taken: &mut Taken<u32, u32>, want: Want, wait: Wait) {
+            self.take_beside(taken, &Pieces::default(), want, wait);
+        }
+    }
 
     fn inbox(requests_max: usize, bytes_max: usize) -> TestInbox {
         Inbox::new(InboxLimits {

@@ -14,6 +14,7 @@ mod guard;
 mod inbox;
 mod mailbox;
 mod outboxes;
+mod pieces;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,7 @@
 
 mod authority;
 mod config;
+mod endings;
 mod errors;
 mod events;
 mod handshake;
@@ -319,42 +320,14 @@ impl FilaSession {
         }
     }
 
-    /// The server wants to stop: tells the peer, takes no more requests, finishes what is under
-    /// way. [`FilaSession::is_closing`] says when that is done.
-    pub fn begin_shutdown(&mut self, now: Millis) {
-        self.tell(now);
-        match &mut self.state {
-            State::AwaitHandshake(_) => self.begin_closing(),
-            State::Open(open) => {
-                open.on_shutdown(&mut self.link);
-                self.begin_closing();
-            }
-            State::Closing(_) | State::Gone => {}
-        }
-    }
-
-    /// The peer sends no more, but may still read: takes no more requests, finishes what is under
-    /// way, as after a `Disconnect`. Bytes of an unfinished frame are lost with their request.
-    pub fn on_end(&mut self, now: Millis) {
-        self.tell(now);
-        if self.is_receiving() {
-            self.begin_closing();
-        }
-    }
-
-    /// The socket is gone. What was received before still goes to the engine.
-    pub fn close(&mut self) {
-        let was_connected = match core::mem::replace(&mut self.state, State::Gone) {
-            State::AwaitHandshake(_) | State::Gone => false,
-            State::Open(_) | State::Closing(_) => self.link.is_connected,
+    /// Bytes held for the peer: parts of unfinished bodies, and what is not written yet.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let unfinished = match &self.state {
+            State::Open(open) => open.held_bytes(),
+            State::AwaitHandshake(_) | State::Closing(_) | State::Gone => 0,
         };
-        self.drained_due = None;
-        self.lone_length = None;
-        self.link.outbound.shut();
-        if was_connected {
-            let conn = self.link.conn;
-            self.link.requests.on_gone(conn);
-        }
+        unfinished + self.link.outbound.held_bytes()
     }
 
     /// Panics when the state contradicts itself. For tests and the simulator.
@@ -459,22 +432,6 @@ impl FilaSession {
         self.link
             .invalid_frame(error.request_id(), &error.to_string());
         self.begin_closing();
-    }
-
-    fn begin_closing(&mut self) {
-        self.link.cancel_all();
-        self.lone_length = None;
-        let give_up_at = self.link.now.after_ms(self.link.config.pong_timeout_ms);
-        self.state = State::Closing(Closing { give_up_at });
-    }
-
-    /// Nobody is there to read what waits.
-    fn on_dead(&mut self) {
-        self.link.cancel_all();
-        self.link.outbound.shut();
-        self.state = State::Closing(Closing {
-            give_up_at: self.link.now,
-        });
     }
 
     /// Tells the keepalive whether the peer is listened to.

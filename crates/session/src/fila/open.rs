@@ -41,6 +41,11 @@ impl Open {
         }
     }
 
+    /// Bytes of unfinished bodies.
+    pub(super) const fn held_bytes(&self) -> usize {
+        self.reassembler.held_bytes()
+    }
+
     /// Takes one frame; `part` is what follows its header.
     pub(super) fn on_frame(&mut self, link: &mut Link, header: FrameHeader, part: Bytes) -> Next {
         if let Some(lost) = link.authority.lost {

@@ -87,6 +87,11 @@ impl Outbound {
         &mut self.writing
     }
 
+    /// Bytes that wait to be written.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.filling.len() + self.writing.len()
+    }
+
     /// Bytes not yet reported as written.
     pub(super) const fn unwritten(&self) -> u64 {
         self.queued - self.written
