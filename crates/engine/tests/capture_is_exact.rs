@@ -13,12 +13,12 @@ mod harness;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use harness::{CONN, Harness, Msg, deliveries};
+use harness::{CONN, Harness, Msg, batch, deliveries, settle_batch};
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, ConnId, DeliveryBatch, DeliveryDurability, EngineConfig,
-    Event, LeaseMode, Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering, Output, Overflow,
-    PublishResult, QueueChanges, QueueSpec, Rebalancing, ReplyTo, Request, SegmentUse, Settlement,
-    Span, SubId, SurvivorCursor,
+    Event, KeyKind, KeyPart, LeaseMode, Lsn, MaxLength, MessageId, MessagePlace, Moved, Ordering,
+    Output, Overflow, PublishResult, QueueChanges, QueueSpec, Rebalancing, Reclassify, ReplyTo,
+    Request, ScriptJob, SegmentUse, Settlement, Span, SubId, SurvivorCursor,
 };
 
 struct Random(u64);
@@ -46,8 +46,8 @@ const KEYS: [&str; 4] = ["", "a", "b", "c"];
 const PASSING: &str = "passing";
 
 fn spec(name: &str, fast: bool) -> QueueSpec {
-    let account = tanda_engine::KeyPart {
-        kind: tanda_engine::KeyKind::Header,
+    let account = KeyPart {
+        kind: KeyKind::Header,
         name: "account".to_owned(),
     };
     QueueSpec {
@@ -79,6 +79,32 @@ fn spec(name: &str, fast: bool) -> QueueSpec {
 
 const QUEUES: [&str; 6] = ["plain", "whole", "grouped", "bounded", "other", PASSING];
 
+/// Queues with scripts; one is ordered.
+const SCRIPTED: [&str; 2] = ["scripted", "stopped"];
+const SCRIPTS: [&str; 3] = ["s1", "s2", "s3"];
+
+fn scripted(name: &str) -> QueueSpec {
+    let order = KeyPart {
+        kind: KeyKind::Attribute,
+        name: "order".to_owned(),
+    };
+    QueueSpec {
+        name: name.to_owned(),
+        on_enqueue: Some("s1".to_owned()),
+        on_failure: Some("retry 70".to_owned()),
+        script_failure: tanda_engine::ScriptFailure::Park,
+        park_dead_letter_after: 3,
+        ordering: if name == "stopped" {
+            Ordering::Queue
+        } else {
+            Ordering::None
+        },
+        dedup_key: (name == "scripted").then(|| vec![order]),
+        lease_ms: 1_000,
+        ..QueueSpec::default()
+    }
+}
+
 struct World {
     h: Harness,
     random: Random,
@@ -96,6 +122,9 @@ struct World {
     /// Where contents that were copied lay at first.
     origins: BTreeMap<Lsn, Lsn>,
     moved: usize,
+    /// What the host of scripts has not finished.
+    jobs: Vec<ScriptJob>,
+    unclassified: u64,
     /// Deliveries that will be found not to have left.
     late: Vec<(ConnId, DeliveryBatch)>,
     next_cold: u64,
@@ -108,6 +137,7 @@ impl World {
         let fast = seed.is_multiple_of(3);
         let config = EngineConfig {
             segment_shift: 12,
+            has_script_host: true,
             page_messages: 1 + u32::try_from(random.below(4)).unwrap(),
             lane_hot: if fast {
                 1_000_000
@@ -121,6 +151,10 @@ impl World {
         for name in QUEUES {
             h.create(spec(name, fast));
         }
+        for name in SCRIPTED {
+            h.create(scripted(name));
+        }
+        h.has_host = false;
         Self {
             h,
             random,
@@ -135,6 +169,8 @@ impl World {
             fast,
             origins: BTreeMap::new(),
             moved: 0,
+            jobs: Vec::new(),
+            unclassified: 0,
             late: Vec::new(),
             next_cold: 1 << 63,
         }
@@ -144,9 +180,17 @@ impl World {
         self.random.pick(&QUEUES).to_owned()
     }
 
+    fn any_queue(&mut self) -> String {
+        if self.random.chance(30) {
+            self.random.pick(&SCRIPTED).to_owned()
+        } else {
+            self.queue()
+        }
+    }
+
     fn queue_or_dead_letters(&mut self) -> String {
         let suffix = if self.random.chance(30) { ".dlq" } else { "" };
-        self.queue() + suffix
+        self.any_queue() + suffix
     }
 
     /// A time that nothing else gets, spread over half a second.
@@ -157,6 +201,13 @@ impl World {
 
     fn take(&mut self, out: &[Output]) {
         for output in out {
+            if let Event::Published { results, .. } = &output.event {
+                self.ids
+                    .extend(results.iter().filter_map(|result| match result {
+                        PublishResult::Stored(id) => Some(*id),
+                        _ => None,
+                    }));
+            }
             let Event::Delivery { batch, .. } = &output.event else {
                 continue;
             };
@@ -202,6 +253,70 @@ impl World {
         }
     }
 
+    /// Messages for queues with scripts. The host is slow.
+    fn publish_scripted(&mut self) {
+        let mut messages = Vec::new();
+        for _ in 0..=self.random.below(5) {
+            let mut message = Msg::to(self.random.pick(&SCRIPTED)).key("claimed");
+            for name in ["fails", "hangs"] {
+                let bad = SCRIPTS.into_iter().filter(|_| self.random.chance(20));
+                let bad: Vec<_> = bad.collect();
+                message = message.header(name, &bad.join(" "));
+            }
+            if self.random.chance(60) {
+                message = message.header("tenant", self.random.pick(&KEYS));
+                let order = self.random.below(50).to_string();
+                message = message.header("@order", &order);
+            }
+            if self.random.chance(20) {
+                message.delay_ms = self.some_ms();
+            }
+            messages.push(message);
+        }
+        let batch = batch(&messages);
+        let reply = ReplyTo {
+            conn: CONN,
+            token: 9,
+        };
+        let out = self.h.handle(Request::Publish { reply, batch });
+        self.take(&out);
+    }
+
+    /// The host finishes a job.
+    fn finish_job(&mut self) {
+        let jobs = self.h.script_jobs();
+        self.jobs.extend(jobs);
+        if let Some(job) = self.jobs.pop() {
+            let out = self.h.finish(job);
+            self.take(&out);
+            for name in SCRIPTED {
+                let name = name.to_owned();
+                if let AdminReply::Inspected(Ok(it)) =
+                    self.h.admin(AdminRequest::InspectQueue { name })
+                {
+                    self.unclassified += it.counts.unclassified;
+                }
+            }
+        }
+    }
+
+    fn change_script(&mut self) {
+        let keep = self.random.chance(80);
+        let request = AdminRequest::UpdateQueue {
+            name: self.random.pick(&SCRIPTED).to_owned(),
+            changes: Box::new(QueueChanges {
+                on_enqueue: Some(keep.then(|| self.random.pick(&SCRIPTS).to_owned())),
+                ..QueueChanges::default()
+            }),
+        };
+        let reply = ReplyTo {
+            conn: CONN,
+            token: 9,
+        };
+        let out = self.h.handle(Request::Admin { reply, request });
+        self.take(&out);
+    }
+
     fn settle(&mut self) {
         for _ in 0..self.random.below(5).min(self.held.len() as u64) {
             let index = usize::try_from(self.random.below(self.held.len() as u64)).unwrap();
@@ -221,7 +336,12 @@ impl World {
                     by_ms: 1_000 + self.some_ms(),
                 },
             };
-            self.h.settle(&queue, &[(id, settlement)]);
+            let batch = settle_batch(&queue, &[(id, settlement)]);
+            let reply = ReplyTo {
+                conn: CONN,
+                token: 9,
+            };
+            self.h.handle(Request::Settle { reply, batch });
             if matches!(settlement, Settlement::Extend { .. }) {
                 self.held.push((queue, id));
             }
@@ -274,13 +394,14 @@ impl World {
     }
 
     fn admin(&mut self) {
-        let name = self.queue();
+        let name = self.any_queue();
         let delete = self.random.chance(50);
+        let modes = [Reclassify::All, Reclassify::Unclassified, Reclassify::None];
         let request = match self.random.below(8) {
             0..=2 => AdminRequest::Redrive {
                 name: format!("{name}.dlq"),
                 count: self.random.below(3),
-                reclassify: tanda_engine::Reclassify::All,
+                reclassify: self.random.pick(&modes),
             },
             3 => AdminRequest::PurgeQueue { name },
             4 => AdminRequest::SetConfig {
@@ -328,7 +449,10 @@ impl World {
 
     fn step(&mut self) {
         match self.random.below(100) {
-            0..=34 => self.publish(),
+            0..=19 => self.publish(),
+            20..=26 => self.publish_scripted(),
+            27..=33 => self.finish_job(),
+            34 => self.change_script(),
             35..=64 => self.settle(),
             65..=73 => self.subscribe(),
             74..=77 => self.end_sub(),
@@ -377,6 +501,7 @@ impl World {
         }
         engine.relocate(journal, &moved);
         engine.assert_invariants();
+        journal.copies = self.origins.clone();
         for victim in victims {
             assert_eq!(engine.segment_use(victim), SegmentUse::default());
         }
@@ -408,7 +533,9 @@ impl World {
     /// What a restart has to go on with, as another world.
     fn twin(&self) -> Harness {
         let journal = self.h.journal.clone();
-        Harness::over(self.h.config.clone(), journal, self.h.now)
+        let mut twin = Harness::over(self.h.config.clone(), journal, self.h.now);
+        twin.has_host = false;
+        twin
     }
 
     fn compare(&mut self, from: Lsn, snapshot: &[Vec<u8>]) {
@@ -439,6 +566,7 @@ impl World {
             // The world goes on from the snapshot, and the whole log must still say the same.
             self.h.restart_from_snapshot(from, snapshot, down_ms);
             (self.subs, self.held) = (Vec::new(), Vec::new());
+            self.jobs = Vec::new();
             self.late = Vec::new();
         }
     }
@@ -477,6 +605,10 @@ fn observe(h: &mut Harness, ids: &[MessageId], of: Of<'_>) -> Vec<String> {
                 if let Some(MessagePlace::Ready { ahead_in_key, .. }) = &mut place.message {
                     // How many of a page go before it is not known without reading that.
                     *ahead_in_key = 0;
+                }
+                if let Some(MessagePlace::Parked { next_try_at, .. }) = &mut place.message {
+                    // Counts from the start.
+                    *next_try_at = None;
                 }
                 seen.push(format!(
                     "{message:?} {:?} {:?}",
@@ -555,19 +687,21 @@ fn scenario(seed: u64, steps: u32) -> World {
 
 #[test]
 fn a_capture_and_what_follows_it_are_the_whole_log() {
-    let (mut compared, mut paged, mut moved) = (0, 0, 0);
-    for seed in 0..30 {
+    let (mut compared, mut paged, mut moved, mut unclassified) = (0, 0, 0, 0);
+    for seed in 0..34 {
         let outcome = std::panic::catch_unwind(|| {
             let world = scenario(seed, 150);
-            (world.compared, u32::from(world.pages_seen), world.moved)
+            let pages = u32::from(world.pages_seen);
+            (world.compared, pages, world.moved, world.unclassified)
         });
-        let (more, pages, contents) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
+        let (more, pages, contents, parked) = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
         compared += more;
         paged += pages;
         moved += contents;
+        unclassified += parked;
     }
     assert!(
-        compared > 60 && paged > 8 && moved > 1_000,
-        "{compared} {paged} {moved}"
+        compared > 60 && paged > 8 && moved > 1_000 && unclassified > 100,
+        "{compared} {paged} {moved} {unclassified}"
     );
 }

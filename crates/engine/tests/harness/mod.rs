@@ -7,7 +7,9 @@
     reason = "each test file uses a part of it"
 )]
 
-use std::collections::BTreeSet;
+pub(crate) mod host;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use tanda_engine::{
@@ -31,6 +33,8 @@ pub(crate) struct MemJournal {
     /// Freed pages stay, as while a snapshot may need them.
     pub(crate) pages_kept: bool,
     pub(crate) pages_freed: BTreeSet<PageSlot>,
+    /// Where contents that were copied lay at first.
+    pub(crate) copies: BTreeMap<Lsn, Lsn>,
     segment_shift: u32,
 }
 
@@ -44,6 +48,7 @@ impl MemJournal {
             pages_unreadable: false,
             pages_kept: false,
             pages_freed: BTreeSet::new(),
+            copies: BTreeMap::new(),
             segment_shift,
         }
     }
@@ -216,6 +221,8 @@ pub(crate) struct Harness {
     pub(crate) out: Vec<Output>,
     /// What a restart begins with, and the position from which it needs the records.
     pub(crate) snapshot: Option<(Lsn, Vec<Vec<u8>>)>,
+    /// Whether [`Self::run_scripts`] runs scripts.
+    pub(crate) has_host: bool,
     next_token: u32,
 }
 
@@ -247,6 +254,7 @@ impl Harness {
             config,
             out: Vec::new(),
             snapshot: None,
+            has_host: true,
             next_token: 1,
         }
     }
@@ -280,6 +288,15 @@ impl Harness {
         self.run()
     }
 
+    /// One that has a host of scripts.
+    pub(crate) fn with_scripts() -> Self {
+        Self::with_config(EngineConfig {
+            segment_shift: 12,
+            has_script_host: true,
+            ..EngineConfig::default()
+        })
+    }
+
     pub(crate) fn connect(&mut self, conn: ConnId) {
         let limits = ConnLimits {
             outbound_bytes_max: 1 << 20,
@@ -294,7 +311,7 @@ impl Harness {
             token: self.token(),
         };
         let mut out = self.handle(Request::Admin { reply, request });
-        out.extend(self.run());
+        out.extend(self.run_scripts());
         let found = out.into_iter().find_map(|output| match output.event {
             Event::Admin {
                 token,
@@ -392,20 +409,7 @@ impl Harness {
             conn: CONN,
             token: self.token(),
         };
-        let mut pack = Packer::default();
-        let name = pack.put(queue.as_bytes());
-        let items = items
-            .iter()
-            .map(|(id, settlement)| SettleItem {
-                queue: name,
-                id: *id,
-                settlement: *settlement,
-            })
-            .collect();
-        let batch = SettleBatch {
-            data: Bytes::from(pack.0),
-            items,
-        };
+        let batch = settle_batch(queue, items);
         let mut out = self.handle(Request::Settle { reply, batch });
         match out.pop() {
             Some(Output {
@@ -483,6 +487,23 @@ impl Harness {
         self.engine.start(self.now, &mut self.journal).unwrap();
         self.engine.assert_invariants();
         self.connect(CONN);
+    }
+}
+
+pub(crate) fn settle_batch(queue: &str, items: &[(MessageId, Settlement)]) -> SettleBatch {
+    let mut pack = Packer::default();
+    let name = pack.put(queue.as_bytes());
+    let items = items
+        .iter()
+        .map(|(id, settlement)| SettleItem {
+            queue: name,
+            id: *id,
+            settlement: *settlement,
+        })
+        .collect();
+    SettleBatch {
+        data: Bytes::from(pack.0),
+        items,
     }
 }
 

@@ -17,4 +17,5 @@ mod memory;
 mod recovery;
 mod returns;
 mod salvage;
+mod scripts;
 mod support;

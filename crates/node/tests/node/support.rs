@@ -358,8 +358,12 @@ pub(crate) fn span(start: usize, len: usize) -> Span {
 
 /// Power is lost; the node is opened again `later_ms` after.
 pub(crate) fn crash_and_reopen(world: World, later_ms: u64) -> World {
+    crash_and_reopen_with(world, later_ms, config())
+}
+
+pub(crate) fn crash_and_reopen_with(world: World, later_ms: u64, config: NodeConfig) -> World {
     let now = world.now.after_ms(later_ms);
     let disk = world.disk.crash();
     drop(world);
-    World::reopened(disk, now, config())
+    World::reopened(disk, now, config)
 }
