@@ -30,11 +30,11 @@ fn keys() -> Keys {
 fn apply(keys: &mut Keys, record: &[u8]) -> Result<(), ReplayError> {
     let mut reader = Reader::new(record);
     let header = reader.header()?;
-    match header.kind {
-        Kind::ApiKey => keys.apply_key(&mut reader),
-        Kind::Acl => keys.apply_acl(&mut reader),
-        other => panic!("{other:?}"),
+    if header.kind == Kind::ApiKey {
+        return keys.apply_key(&mut reader);
     }
+    assert_eq!(header.kind, Kind::Acl);
+    keys.apply_acl(&mut reader)
 }
 
 /// The bytes after the 26 of every record's head.
