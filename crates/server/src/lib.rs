@@ -10,12 +10,14 @@
 //!                  └──────────── mailbox ◄──────────────┘
 //! ```
 
+mod audit;
 mod clock;
 pub mod config;
 mod data_dir;
 mod disk;
 mod fila;
 mod http;
+mod keys;
 mod listen;
 mod logging;
 mod process;
@@ -32,6 +34,7 @@ mod tls;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};
+pub use keys::BootstrapError;
 pub use read_only_disk::{ReadOnlyDisk, ReadOnlyFile};
 pub use repair::{Inspection, RepairError, Verdict};
 pub use restore::{RestoreFailure, Restored, check_backup, restore};

@@ -3,8 +3,9 @@
 use std::io;
 
 use tracing::Level;
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt};
 
-use crate::config::LogLevel;
+use crate::{audit, config::LogLevel};
 
 /// Starts logging. Does nothing when the process logs already.
 pub(crate) fn init(level: LogLevel) {
@@ -16,13 +17,18 @@ pub(crate) fn init(level: LogLevel) {
         LogLevel::Trace => Level::TRACE,
     };
     let subscriber = tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_max_level(Level::TRACE)
         .with_writer(io::stderr)
         .with_ansi(false)
         .with_target(false)
         // A line that cannot be written is lost. Reporting that on standard error too would panic.
         .log_internal_errors(false)
-        .finish();
+        .finish()
+        .with(
+            Targets::new()
+                .with_default(level)
+                .with_target(audit::TARGET, Level::INFO),
+        );
     // A second one is refused, which is what should happen.
     drop(tracing::subscriber::set_global_default(subscriber));
 }

@@ -1,6 +1,19 @@
 //! Randomness from the system.
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use tanda_session::secret::Entropy;
+
+/// Secrets of the system's making; where the system makes none, there are none.
+#[derive(Debug)]
+pub(crate) struct SystemEntropy;
+
+impl Entropy for SystemEntropy {
+    fn draw(&self) -> Option<[u8; 32]> {
+        let mut bits = [0; 32];
+        let count = getrandom(&mut bits, GetRandomFlags::empty()).ok()?;
+        (count == bits.len()).then_some(bits)
+    }
+}
 
 /// 128 random bits.
 pub(crate) fn u128() -> u128 {

@@ -3,13 +3,16 @@
 use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tanda_node::{Node, OpenError};
+use tanda_session::fila::Authentication;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
+    audit::Audit,
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
     fila, http,
+    keys::{self, BootstrapError},
     listen::{self, Listening, Service},
     settings,
     shard::{Shard, Threads},
@@ -62,6 +65,8 @@ pub enum StartError {
     },
     /// The certificate or key of TLS cannot be used.
     Tls(TlsFileError),
+    /// The first API key cannot be made.
+    Bootstrap(BootstrapError),
     /// The system makes no thread.
     Thread(io::Error),
 }
@@ -76,9 +81,13 @@ impl Server {
         let files = TlsFiles::of(&config);
         let certificates = files.map(Certificates::load).transpose();
         let certificates = certificates.map_err(StartError::Tls)?;
+        let secret = keys::bootstrap_secret(&config).map_err(StartError::Bootstrap)?;
         let sockets = Sockets::bind(&config).await?;
         let data_dir = DataDir::open(&config.data_dir).map_err(StartError::DataDir)?;
-        let node = recover(&config, &data_dir)?;
+        let mut node = recover(&config, &data_dir)?;
+        let secret = secret.as_ref();
+        let authentication = keys::prepare(config.auth_enabled, secret, &mut node);
+        let authentication = authentication.map_err(StartError::Bootstrap)?;
         let clock = Clock::start(node.clock_floor());
         let limits = settings::inbox(&config);
         let (shard, threads) = Shard::start(node, clock, limits).map_err(StartError::Thread)?;
@@ -97,20 +106,31 @@ impl Server {
             let watching = certificates.watch(config.tls_reload_interval);
             server.helpers.spawn(watching);
         }
-        server.open(config, clock, sockets);
+        server.open(config, (clock, authentication), sockets);
         Ok(server)
     }
 
-    fn open(&mut self, config: Arc<Config>, clock: Clock, sockets: Sockets) {
+    fn open(
+        &mut self,
+        config: Arc<Config>,
+        (clock, authentication): (Clock, Authentication),
+        sockets: Sockets,
+    ) {
+        let audit = Arc::new(Audit::default());
         let memory = fila::Memory::new(settings::usize_of(config.limits_connections_memory));
         let connections = Tally::new(settings::count(config.limits_connections_max));
         for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
             let door = fila::Door {
                 shard: self.shard.clone(),
                 clock,
-                session: Arc::new(settings::session(&config, socket.addr.to_string())),
+                session: Arc::new(settings::session(
+                    &config,
+                    socket.addr.to_string(),
+                    authentication,
+                )),
                 frame_timeout: config.limits_frame_timeout,
                 memory: Arc::clone(&memory),
+                audit: Arc::clone(&audit),
             };
             let places = (Arc::clone(&connections), "limits.connections_max");
             self.listen(&config, socket, places, Arc::new(door));
@@ -127,6 +147,9 @@ impl Server {
             asker,
             clock,
             config: Arc::clone(&config),
+            authentication,
+            keys: self.shard.keys(),
+            audit,
             fila: connections,
             connections: Arc::clone(&places),
         }));
@@ -277,6 +300,7 @@ impl fmt::Display for StartError {
                 Ok(())
             }
             Self::Tls(error) => error.fmt(f),
+            Self::Bootstrap(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
     }
@@ -287,6 +311,7 @@ impl std::error::Error for StartError {
         match self {
             Self::DataDir(error) => Some(error),
             Self::Tls(error) => Some(error),
+            Self::Bootstrap(error) => Some(error),
             Self::Open { source, .. } => Some(source),
             Self::Bind { source, .. } | Self::Thread(source) => Some(source),
         }

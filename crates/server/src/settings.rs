@@ -1,8 +1,10 @@
 //! What the crates below are told of the configuration.
 
+use std::sync::Arc;
+
 use tanda_engine::{Backoff, Defaults, EngineConfig, Limits, RetryPolicy};
 use tanda_node::NodeConfig;
-use tanda_session::fila::SessionConfig;
+use tanda_session::fila::{Authentication, SessionConfig};
 
 use crate::{
     config::{BackoffShape, ByteSize, Config},
@@ -25,6 +27,7 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
             queues_max: config.limits_queues_max,
             message_bytes_max: u32_of(config.limits_max_message),
             weight_max: config.limits_weight_max,
+            api_keys_max: config.limits_api_keys_max,
             ..Limits::default()
         },
         quantum: config.queue_quantum,
@@ -67,7 +70,11 @@ fn defaults(config: &Config) -> Defaults {
 }
 
 /// The settings of Fila connections. `advertised_addr` is used when none is configured.
-pub(crate) fn session(config: &Config, advertised_addr: String) -> SessionConfig {
+pub(crate) fn session(
+    config: &Config,
+    advertised_addr: String,
+    authentication: Authentication,
+) -> SessionConfig {
     SessionConfig {
         max_frame_size: u32_of(config.limits_max_frame),
         max_body_bytes: usize_of(config.limits_max_body),
@@ -86,6 +93,8 @@ pub(crate) fn session(config: &Config, advertised_addr: String) -> SessionConfig
         } else {
             config.advertised_addr.clone()
         },
+        authentication,
+        entropy: Some(Arc::new(random::SystemEntropy)),
         ..SessionConfig::default()
     }
 }

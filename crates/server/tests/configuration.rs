@@ -210,3 +210,73 @@ fn the_page_lists_every_option_as_it_is_declared() {
         );
     }
 }
+
+const SECRET: &str = "a-bootstrap-key-that-nobody-may-see-1";
+
+#[test]
+fn a_secret_is_never_shown() {
+    let env = [("TANDA_AUTH_BOOTSTRAP_APIKEY", SECRET)];
+    let loaded = config::load(&sources("", &env, &[])).unwrap();
+    let shown = format!(
+        "{:?} {:?} {:?}",
+        loaded.config, loaded.origins, loaded.warnings
+    );
+    assert!(!shown.contains(SECRET), "{shown}");
+    let key = loaded.config.auth_bootstrap_apikey.unwrap();
+    assert_eq!(key.reveal(), SECRET);
+
+    let short = &SECRET[..31];
+    let spaced = SECRET.replace('-', " ");
+    for bad in [short, &spaced, &SECRET.repeat(100)] {
+        let found = mistakes("", &[("TANDA_AUTH_BOOTSTRAP_APIKEY", bad)], &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("auth.bootstrap_apikey"), "{found:?}");
+        assert!(!found[0].contains(bad), "{found:?}");
+    }
+    // A file that is wrong, and wrong in that very line.
+    for bad in [
+        format!("[auth]\nbootstrap_apikey = \"{SECRET}\nenabled = true\n"),
+        format!("[auth]\nbootstrap_apikey = {SECRET}\n"),
+        format!("[auth]\nbootstrap_apikey = \"{SECRET}\"\nbootstrap_apikey = \"{SECRET}\"\n"),
+        format!("[auth]\nbootstrap_apikey = [\"{SECRET}\"]\n"),
+        format!("[auth]\nbootstrap_key = \"{SECRET}\"\n"),
+        format!("[auth]\nenabled = \"no\"\nbootstrap_apikey = \"{SECRET}\"\n"),
+    ] {
+        let found = mistakes(&bad, &[], &[]).join("\n");
+        assert!(
+            !found.is_empty() && !found.contains("nobody-may-see"),
+            "{found}"
+        );
+    }
+}
+
+#[test]
+fn a_key_makes_a_door_safe_to_open() {
+    let open = [("fila", "0.0.0.0:5555"), ("http", "0.0.0.0:15672")];
+    let found = mistakes("", &[], &open);
+    assert_eq!(found.len(), 2, "both doors: {found:?}");
+    assert!(found[0].contains("auth.enabled"), "{found:?}");
+    let with = |option| {
+        let flags = [open[0], open[1], option];
+        config::load(&sources("", &[], &flags)).is_ok()
+    };
+    assert!(with(("auth.enabled", "true")));
+    assert!(with(("auth.bootstrap_apikey", SECRET)));
+    assert!(with(("auth.bootstrap_apikey_file", "/etc/tanda/bootstrap")));
+    assert!(with(("allow_unauthenticated", "true")));
+    assert!(!with(("auth.enabled", "auto")));
+    assert!(!with(("auth.enabled", "false")));
+}
+
+#[test]
+fn options_of_keys_that_contradict_each_other() {
+    let file = format!("[auth]\nenabled = false\nbootstrap_apikey = \"{SECRET}\"\n");
+    assert_eq!(mistakes(&file, &[], &[]).len(), 1);
+    let both = [
+        ("auth.bootstrap_apikey", SECRET),
+        ("auth.bootstrap_apikey_file", "f"),
+    ];
+    assert_eq!(mistakes("", &[], &both).len(), 1);
+    let found = mistakes("[auth]\nenabled = 3\n", &[], &[]);
+    assert_eq!(found.len(), 1);
+}

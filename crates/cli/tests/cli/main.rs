@@ -13,6 +13,7 @@ mod exit_codes;
 mod pages;
 mod queues;
 mod repair;
+mod secrets;
 mod send;
 mod tls;
 mod tutorial;

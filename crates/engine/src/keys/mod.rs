@@ -39,8 +39,6 @@ pub(crate) struct Keys {
     table: KeyTable,
     /// The next key's id: ids are never used twice.
     next_id: u64,
-    /// Of the bootstrap key that was made last, whether it still exists or not.
-    bootstrap: Option<KeyHash>,
     /// The table has changed since it was taken.
     is_changed: bool,
     /// Bytes of all patterns.
@@ -52,7 +50,6 @@ impl Keys {
         Self {
             table: KeyTable::new(hasher.clone()),
             next_id: 1,
-            bootstrap: None,
             is_changed: true,
             pattern_bytes: 0,
         }
@@ -63,7 +60,7 @@ impl Keys {
         self.remove(key.id);
         self.next_id = self.next_id.max(key.id.0.saturating_add(1));
         if key.is_bootstrap {
-            self.bootstrap = Some(key.hash);
+            self.table.bootstrap = Some(key.hash);
         }
         self.table.insert(Arc::new(key));
         self.is_changed = true;

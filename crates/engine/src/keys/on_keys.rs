@@ -83,7 +83,11 @@ impl Engine {
         cx: &mut Cx<'_>,
         hash: KeyHash,
     ) -> Result<Bootstrapped, CreateApiKeyError> {
-        let was_before = self.keys.bootstrap.is_some_and(|last| last.is_same(&hash));
+        let was_before = self
+            .keys
+            .table
+            .bootstrap
+            .is_some_and(|last| last.is_same(&hash));
         if was_before {
             let is_revoked = !self.keys.table.has_hash(&hash);
             return Ok(Bootstrapped::Known { is_revoked });

@@ -69,8 +69,8 @@ impl Keys {
     pub(crate) fn encode_counters(&self, out: &mut Vec<u8>, now: Millis) {
         begin_key(out, now, what::COUNTERS);
         out.extend_from_slice(&self.next_id.to_be_bytes());
-        out.push(u8::from(self.bootstrap.is_some()));
-        if let Some(hash) = &self.bootstrap {
+        out.push(u8::from(self.table.bootstrap.is_some()));
+        if let Some(hash) = &self.table.bootstrap {
             out.extend_from_slice(hash.bytes());
         }
     }
@@ -91,7 +91,7 @@ impl Keys {
             what::COUNTERS => {
                 self.next_id = self.next_id.max(reader.u64()?);
                 let has_bootstrap = reader.u8()? != 0;
-                self.bootstrap = if has_bootstrap {
+                self.table.bootstrap = if has_bootstrap {
                     Some(read_hash(reader)?)
                 } else {
                     None

@@ -94,6 +94,8 @@ pub struct KeyTable {
     /// nothing of the hashes.
     by_tag: BTreeMap<(u64, ApiKeyId), Arc<ApiKey>>,
     hasher: RandomState,
+    /// Of the bootstrap key that was made last, whether it still exists or not.
+    pub(super) bootstrap: Option<KeyHash>,
 }
 
 impl Default for KeyTable {
@@ -109,6 +111,7 @@ impl KeyTable {
             by_id: BTreeMap::new(),
             by_tag: BTreeMap::new(),
             hasher,
+            bootstrap: None,
         }
     }
 
@@ -155,6 +158,12 @@ impl KeyTable {
     #[must_use]
     pub fn len(&self) -> usize {
         self.by_id.len()
+    }
+
+    /// Whether a bootstrap key was ever made.
+    #[must_use]
+    pub const fn was_bootstrapped(&self) -> bool {
+        self.bootstrap.is_some()
     }
 
     /// Whether there are no keys.

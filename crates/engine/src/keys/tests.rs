@@ -109,7 +109,7 @@ fn records_come_back_whole_and_cut_ones_are_errors() {
     }
     made.grants = grants.into();
     assert_eq!(read.table.find(made.id).map(|key| &**key), Some(&made));
-    assert_eq!(read.bootstrap, Some(made.hash));
+    assert_eq!(read.table.bootstrap, Some(made.hash));
     assert_eq!(read.next_id, 8);
 
     let mut revoked = Vec::new();
@@ -117,7 +117,7 @@ fn records_come_back_whole_and_cut_ones_are_errors() {
     apply(&mut read, &revoked).unwrap();
     read.assert_invariants();
     assert!(read.table.is_empty());
-    assert_eq!((read.next_id, read.bootstrap), (8, Some(made.hash)));
+    assert_eq!((read.next_id, read.table.bootstrap), (8, Some(made.hash)));
 }
 
 #[test]

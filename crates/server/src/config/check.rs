@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::{ClientAuth, Config};
+use super::{Authenticate, ClientAuth, Config};
 
 /// Where the Fila door with TLS is when its certificate is given and no address.
 const FILA_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5556);
@@ -27,6 +27,7 @@ impl Config {
             problems.push("no_fila and no_http are both set: no door would be open".to_owned());
         }
         problems.extend(self.incomplete_tls());
+        problems.extend(self.contradicting_keys());
         if self.limits_max_message > self.limits_max_body {
             problems.push(format!(
                 "limits.max_message ({}) is above limits.max_body ({}): such a message could never \
@@ -72,14 +73,46 @@ impl Config {
         let DoorAddress { name, tls, addr } = door;
         // With TLS a certificate is proof, if nobody gets in without.
         let required = self.tls_client_auth == ClientAuth::Required;
-        let proved = tls && required && self.tls_client_ca.is_some();
+        let certified = tls && required && self.tls_client_ca.is_some();
+        let proved = certified || self.wants_keys();
         if addr.ip().is_loopback() || self.allow_unauthenticated || proved {
             return None;
         }
         Some(format!(
             "{name} = \"{addr}\" can be reached from other machines, and nobody has to prove who \
-             they are: use a loopback address, or say --allow-unauthenticated"
+             they are: set auth.enabled or auth.bootstrap_apikey, use a loopback address, or say \
+             --allow-unauthenticated"
         ))
+    }
+
+    /// Whether clients must show a key, whatever the data directory holds.
+    fn wants_keys(&self) -> bool {
+        match self.auth_enabled {
+            Authenticate::True => true,
+            Authenticate::False => false,
+            Authenticate::Auto => self.has_bootstrap_key(),
+        }
+    }
+
+    const fn has_bootstrap_key(&self) -> bool {
+        self.auth_bootstrap_apikey.is_some() || self.auth_bootstrap_apikey_file.is_some()
+    }
+
+    fn contradicting_keys(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.auth_enabled == Authenticate::False && self.has_bootstrap_key() {
+            problems.push(
+                "a bootstrap key is set but auth.enabled is false: nobody would have to show it"
+                    .to_owned(),
+            );
+        }
+        if self.auth_bootstrap_apikey.is_some() && self.auth_bootstrap_apikey_file.is_some() {
+            problems.push(
+                "auth.bootstrap_apikey and auth.bootstrap_apikey_file are both set: remove one"
+                    .to_owned(),
+            );
+        }
+        problems
     }
 
     /// Options of TLS that need others.

@@ -44,6 +44,7 @@ fn allowed(spec: &OptionSpec) -> String {
         | Kind::Duration
         | Kind::Size
         | Kind::Text
-        | Kind::List => spec.kind.name().to_owned(),
+        | Kind::List
+        | Kind::Secret => spec.kind.name().to_owned(),
     }
 }

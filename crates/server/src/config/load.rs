@@ -6,7 +6,7 @@ use super::{
     Config, OPTIONS,
     nearest::nearest,
     options::OptionSpec,
-    setting::{Kind, Setting},
+    setting::{HIDDEN, Kind, Setting},
 };
 
 /// Where a value came from.
@@ -116,10 +116,12 @@ impl Layers {
             },
             Err(problem) => problem,
         };
-        mistakes.push(Mistake {
-            source,
-            problem: format!("{key} = {text:?}: {problem}"),
-        });
+        let problem = if T::KIND == Kind::Secret {
+            format!("{key}: {problem}")
+        } else {
+            format!("{key} = {text:?}: {problem}")
+        };
+        mistakes.push(Mistake { source, problem });
         None
     }
 }
@@ -166,6 +168,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Mistakes> {
 
 fn origins(layers: &mut Layers) -> Vec<(&'static str, String, Source)> {
     let of = |spec: &OptionSpec| match layers.values.remove(spec.key) {
+        Some((_, source)) if spec.kind == Kind::Secret => (spec.key, HIDDEN.to_owned(), source),
         Some((text, source)) => (spec.key, text, source),
         None => (spec.key, spec.default.to_owned(), Source::Default),
     };
@@ -210,7 +213,11 @@ fn read_file(path: &str, text: &str, layers: &mut Layers, mistakes: &mut Vec<Mis
     let table = match text.parse::<toml::Table>() {
         Ok(table) => table,
         Err(error) => {
-            let problem = error.to_string().trim_end().to_owned();
+            // Not the line itself: it may hold a secret.
+            let start = error.span().map_or(0, |span| span.start);
+            let before = text.get(..start).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let problem = format!("line {line}: {}", error.message());
             mistakes.push(Mistake { source, problem });
             return;
         }
@@ -269,6 +276,9 @@ fn text_of(spec: &OptionSpec, value: &toml::Value) -> Result<String, String> {
     match (spec.kind, value) {
         (_, toml::Value::String(text)) => Ok(text.clone()),
         (Kind::Flag, toml::Value::Boolean(on)) => Ok(on.to_string()),
+        (Kind::Choice(words), toml::Value::Boolean(on)) if words.contains(&"true") => {
+            Ok(on.to_string())
+        }
         (Kind::List, toml::Value::Array(items)) => {
             let words: Option<Vec<&str>> = items.iter().map(toml::Value::as_str).collect();
             words

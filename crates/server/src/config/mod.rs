@@ -13,4 +13,6 @@ mod setting;
 pub use document::markdown;
 pub use load::{Loaded, Mistake, Mistakes, Source, Sources, load};
 pub use options::{Config, OPTIONS, OptionSpec};
-pub use setting::{BackoffShape, ByteSize, ClientAuth, Kind, LogLevel};
+pub use setting::{
+    Authenticate, BackoffShape, ByteSize, ClientAuth, ConfiguredSecret, Kind, LogLevel,
+};

@@ -7,7 +7,9 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
     load::{Layers, Mistake},
-    setting::{BackoffShape, ByteSize, ClientAuth, Kind, LogLevel, Setting},
+    setting::{
+        Authenticate, BackoffShape, ByteSize, ClientAuth, ConfiguredSecret, Kind, LogLevel, Setting,
+    },
 };
 
 /// What is known of an option besides its value.
@@ -111,6 +113,14 @@ options! {
     advertised_addr: String = "advertised_addr", "";
     /// Host names by which the HTTP door may be called, besides IP addresses and `localhost`.
     http_hosts: Vec<String> = "http_hosts", "";
+    /// Whether clients must show an API key. `auto`: when a bootstrap key is configured, or was
+    /// ever made in this data directory.
+    auth_enabled: Authenticate = "auth.enabled", "auto";
+    /// Secret of the first API key, which may do everything: at least 32 characters. Better from
+    /// the environment or a file than as a flag, which all users of the machine can see.
+    auth_bootstrap_apikey: Option<ConfiguredSecret> = "auth.bootstrap_apikey", "";
+    /// File that holds this secret and nothing else.
+    auth_bootstrap_apikey_file: Option<PathBuf> = "auth.bootstrap_apikey_file", "";
     /// PEM file with the certificate of the doors with TLS: first its own, then those between it
     /// and its authority.
     tls_certificate: Option<PathBuf> = "tls.certificate", "";
@@ -175,6 +185,8 @@ options! {
     limits_queues_max: u32 = "limits.queues_max", "100000", "1" ..= "10000000";
     /// Largest weight of a fairness key; a larger one counts as this.
     limits_weight_max: u32 = "limits.weight_max", "1000000", "1" ..= "4294967295";
+    /// API keys.
+    limits_api_keys_max: u32 = "limits.api_keys_max", "10000", "1" ..= "100000";
     /// Requests that wait for the broker's thread, all connections together; above it they are
     /// refused as ChannelFull.
     limits_waiting_max: u32 = "limits.waiting_max", "65536", "64" ..= "10000000";

@@ -26,6 +26,8 @@ pub enum Kind {
     Text,
     /// Words separated by commas; an array in the file.
     List,
+    /// Text that is never shown.
+    Secret,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             Self::Choice(_) => "choice",
             Self::Text => "text",
             Self::List => "list",
+            Self::Secret => "secret",
         }
     }
 }
@@ -99,6 +102,77 @@ pub enum BackoffShape {
     Fixed,
     /// Doubling up to the maximum.
     Exponential,
+}
+
+/// Whether clients must show an API key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authenticate {
+    /// When a bootstrap key is configured, or was ever made.
+    Auto,
+    /// Yes.
+    True,
+    /// No.
+    False,
+}
+
+/// A secret that is configured. It shows itself only where it is asked to.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfiguredSecret(String);
+
+impl ConfiguredSecret {
+    const CHARS_MIN: usize = 32;
+    const CHARS_MAX: usize = 1024;
+
+    /// The secret.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Takes a secret from wherever it was read. The error does not repeat it.
+    pub(crate) fn new(text: &str) -> Result<Self, String> {
+        let (min, max) = (Self::CHARS_MIN, Self::CHARS_MAX);
+        let chars = text.chars().count();
+        if !(min..=max).contains(&chars) {
+            return Err(format!("expected {min} to {max} characters, not {chars}"));
+        }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err("expected no spaces and no control characters".to_owned());
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for ConfiguredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+/// What is shown in place of a secret.
+pub(super) const HIDDEN: &str = "(hidden)";
+
+impl Setting for ConfiguredSecret {
+    const KIND: Kind = Kind::Secret;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text)
+    }
+}
+
+impl Setting for Authenticate {
+    const KIND: Kind = Kind::Choice(&["auto", "true", "false"]);
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            _ => match bool::parse(text) {
+                Ok(true) => Ok(Self::True),
+                Ok(false) => Ok(Self::False),
+                Err(_) => Err("expected auto, true or false".to_owned()),
+            },
+        }
+    }
 }
 
 /// Whether clients of the doors with TLS must show a certificate, where authorities are named.

@@ -12,7 +12,7 @@
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
-use tanda_engine::{AdminReply, ConnId, Event, Millis, Request};
+use tanda_engine::{AdminReply, ConnId, Event, KeyTable, Millis, Request};
 use tanda_session::fila::FilaSession;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -47,6 +47,8 @@ pub(super) struct Connection {
     introduced: Option<Busy>,
     session: FilaSession,
     mailbox: Arc<Mailbox>,
+    /// The newest API keys.
+    keys: watch::Receiver<Arc<KeyTable>>,
     input: Input,
     share: Share,
     /// When bytes last came.
@@ -87,6 +89,7 @@ impl Drop for Registration {
 enum Wake {
     Socket,
     Mail,
+    Keys,
     Timer,
     Shutdown,
 }
@@ -102,7 +105,10 @@ enum End {
 impl Connection {
     pub(super) fn new(door: Arc<Door>, stream: Stream, guest: Arc<Guest>) -> Self {
         let conn = door.shard.new_conn();
-        let session = FilaSession::new(conn, Arc::clone(&door.session), door.clock.now());
+        let now = door.clock.now();
+        let mut session = FilaSession::new(conn, Arc::clone(&door.session), now);
+        let mut keys = door.shard.keys();
+        session.on_keys(now, &keys.borrow_and_update());
         let registration = Registration {
             door: Arc::clone(&door),
             conn,
@@ -118,6 +124,7 @@ impl Connection {
             introduced: None,
             session,
             mailbox: Arc::default(),
+            keys,
             input: Input::new(frame_bytes_max),
             share,
             read_at: Instant::now(),
@@ -177,6 +184,7 @@ impl Connection {
             ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
+            Ok(()) = self.keys.changed() => Ok(Wake::Keys),
             () = timer => Ok(Wake::Timer),
             () = is_set(shutdown), if !told => Ok(Wake::Shutdown),
         }
@@ -185,6 +193,8 @@ impl Connection {
     async fn on_wake(&mut self, wake: Wake) -> io::Result<()> {
         let now = self.door.clock.now();
         match wake {
+            // Which was seen when it was waited for.
+            Wake::Keys => self.session.on_keys(now, &self.keys.borrow_and_update()),
             Wake::Socket => return self.on_socket().await,
             Wake::Mail => self.on_mail(now),
             Wake::Timer => return self.on_timer(now),
@@ -215,7 +225,16 @@ impl Connection {
         Ok(())
     }
 
+    /// Before anything that a change of keys may forbid: what was waited for may not be the first
+    /// to have happened.
+    fn heed_keys(&mut self, now: Millis) {
+        if self.keys.has_changed().unwrap_or(false) {
+            self.session.on_keys(now, &self.keys.borrow_and_update());
+        }
+    }
+
     fn on_mail(&mut self, now: Millis) {
+        self.heed_keys(now);
         self.mailbox.take(&mut self.events);
         for event in self.events.drain(..) {
             let session = &mut self.session;
@@ -244,6 +263,7 @@ impl Connection {
     /// Lets the session take whole frames from what was read.
     fn decode(&mut self) {
         let now = self.door.clock.now();
+        self.heed_keys(now);
         if self.input.len() > LONG_INPUT_BYTES {
             block_in_place(|| self.session.on_bytes(now, self.input.bytes()));
         } else {
@@ -261,6 +281,9 @@ impl Connection {
     /// written is reported to the shard, what was refused is answered), so it ends when none does.
     fn settle(&mut self) -> io::Result<()> {
         loop {
+            for event in self.session.take_audit() {
+                self.door.audit.note(self.stream.peer_addr(), &event);
+            }
             let sent = self.send_requests();
             let wrote = self.write()?;
             let decodes = self.undecoded && self.session.wants_read();

@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::{connection::Connection, memory::Memory};
 use crate::{
+    audit::Audit,
     clock::Clock,
     listen::{Guest, Service, Stream},
     shard::Shard,
@@ -22,6 +23,7 @@ pub(crate) struct Door {
     pub(crate) frame_timeout: Duration,
     /// What all connections hold together.
     pub(crate) memory: Arc<Memory>,
+    pub(crate) audit: Arc<Audit>,
 }
 
 impl Service for Door {

@@ -10,15 +10,22 @@ use axum::{
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use tanda_engine::{AdminReply, AdminRequest, MessageId, QueueNotFound};
+use tanda_engine::{AdminReply, AdminRequest, MessageId, Permission, QueueNotFound};
 
-use super::{Door, backup::backup, guard::guard, json, problem::Problem};
+use super::{
+    Door,
+    auth::{Asking, OPEN_PATH, authenticate},
+    backup::backup,
+    guard::guard,
+    json,
+    problem::Problem,
+};
 
 type Answer = Result<Json<Value>, Problem>;
 
 pub(super) fn router(door: Arc<Door>) -> Router {
     Router::new()
-        .route("/api/tanda/health", get(health))
+        .route(OPEN_PATH, get(health))
         .route("/api/tanda/node", get(node))
         .route("/api/tanda/backup", get(backup))
         .route("/api/tanda/queues", get(queues))
@@ -27,6 +34,10 @@ pub(super) fn router(door: Arc<Door>) -> Router {
         .route("/api/tanda/queues/{name}/purge", post(purge))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&door),
+            authenticate,
+        ))
         .layer(middleware::from_fn_with_state(Arc::clone(&door), guard))
         .with_state(door)
 }
@@ -36,20 +47,27 @@ async fn health(State(door): State<Arc<Door>>) -> Answer {
     Ok(Json(json::health(&door, &snapshot)))
 }
 
-async fn node(State(door): State<Arc<Door>>) -> Answer {
+async fn node(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
+    asking.needs_all("node")?;
     let snapshot = door.shard.snapshot().await.ok_or_else(Problem::stopped)?;
     Ok(Json(json::node(&door, &snapshot)))
 }
 
-async fn queues(State(door): State<Arc<Door>>) -> Answer {
+async fn queues(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
     let reply = door.asker.ask(AdminRequest::ListQueues).await?;
-    let AdminReply::Queues(queues) = reply else {
+    let AdminReply::Queues(mut queues) = reply else {
         return Err(mismatch(&reply));
     };
+    queues.retain(|queue| asking.caller.may_touch(&queue.name));
     Ok(Json(json::queues(&queues)))
 }
 
-async fn inspect(State(door): State<Arc<Door>>, Path(name): Path<String>) -> Answer {
+async fn inspect(
+    State(door): State<Arc<Door>>,
+    asking: Asking,
+    Path(name): Path<String>,
+) -> Answer {
+    asking.needs(Permission::Admin, &name, "inspect")?;
     let request = AdminRequest::InspectQueue { name: name.clone() };
     let reply = door.asker.ask(request).await?;
     let AdminReply::Inspected(outcome) = reply else {
@@ -61,9 +79,11 @@ async fn inspect(State(door): State<Arc<Door>>, Path(name): Path<String>) -> Ans
 
 async fn explain(
     State(door): State<Arc<Door>>,
+    asking: Asking,
     Path(name): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Answer {
+    asking.needs(Permission::Admin, &name, "explain")?;
     let message = message_of(query.as_deref())?;
     let request = AdminRequest::Explain {
         name: name.clone(),
@@ -77,13 +97,15 @@ async fn explain(
     Ok(Json(json::explanation(&explanation)))
 }
 
-async fn purge(State(door): State<Arc<Door>>, Path(name): Path<String>) -> Answer {
+async fn purge(State(door): State<Arc<Door>>, asking: Asking, Path(name): Path<String>) -> Answer {
+    asking.needs(Permission::Admin, &name, "purge")?;
     let request = AdminRequest::PurgeQueue { name: name.clone() };
     let reply = door.asker.ask(request).await?;
     let AdminReply::Purged(outcome) = reply else {
         return Err(mismatch(&reply));
     };
     let count = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
+    asking.note_done("purge", &name);
     Ok(Json(json!({ "purged": count })))
 }
 

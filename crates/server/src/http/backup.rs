@@ -26,7 +26,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Door, problem::Problem};
+use super::{Door, auth::Asking, problem::Problem};
 use crate::disk::RealDisk;
 
 /// Pieces of about a MiB that are read ahead of the client.
@@ -34,7 +34,11 @@ const AHEAD: usize = 4;
 /// How long a client may take no byte.
 const STALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) async fn backup(State(door): State<Arc<Door>>) -> Result<Response, Problem> {
+pub(super) async fn backup(
+    State(door): State<Arc<Door>>,
+    asking: Asking,
+) -> Result<Response, Problem> {
+    asking.needs_superadmin("backup")?;
     let answer = door.shard.backup().await.ok_or_else(Problem::stopped)?;
     let source = answer.map_err(|refused| {
         Problem::new(
@@ -44,10 +48,11 @@ pub(super) async fn backup(State(door): State<Arc<Door>>) -> Result<Response, Pr
             "try again when that is over",
         )
     })?;
+    asking.note_done("backup", "");
     let (pieces, coming) = channel(AHEAD);
     let runtime = Handle::current();
     tokio::task::spawn_blocking(move || read(source, &pieces, &runtime));
-    let mut response = Body::new(Pieces(coming)).into_response();
+    let mut response = Body::new(Pieces { coming, asking }).into_response();
     response.headers_mut().insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("application/octet-stream"),
@@ -90,8 +95,12 @@ fn send(out: &mut Vec<u8>, pieces: &Sender<Bytes>, runtime: &Handle) -> Result<(
     }
 }
 
-/// A body that ends when its pieces do.
-struct Pieces(Receiver<Bytes>);
+/// A body that ends when its pieces do, or when the key of who asked is not good any more; then it
+/// lacks its end.
+struct Pieces {
+    coming: Receiver<Bytes>,
+    asking: Asking,
+}
 
 impl hyper::body::Body for Pieces {
     type Data = Bytes;
@@ -101,7 +110,10 @@ impl hyper::body::Body for Pieces {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let next = self.0.poll_recv(cx);
+        if !self.asking.is_still_superadmin() {
+            return Poll::Ready(None);
+        }
+        let next = self.coming.poll_recv(cx);
         next.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
     }
 }

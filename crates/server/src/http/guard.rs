@@ -1,9 +1,10 @@
 //! Keeps web pages from driving the broker through an operator's browser.
 //!
-//! The door listens on loopback and asks for no password yet, so two things are checked: the host
-//! by which it was called must be an address or a name that belongs to it (a page of
-//! `evil.example` that points its name at 127.0.0.1 fails here), and a request that changes
-//! something must not come from a page of another origin.
+//! A browser sends what an operator once typed along with every request, and without
+//! authentication nothing is asked for, so two things are checked before any key: the host by
+//! which it was called must be an address or a name that belongs to it (a page of `evil.example`
+//! that points its name at 127.0.0.1 fails here), and a request that changes something must not
+//! come from a page of another origin.
 
 use std::{net::IpAddr, sync::Arc};
 

@@ -1,11 +1,12 @@
 //! The HTTP door: health, figures, and what no protocol has a frame for.
 //!
 //! Owns what is answered over HTTP/1.1. It talks to the shard like a connection does, with an id of
-//! its own, and refuses to know the engine's insides. It has no authentication yet; `guard` keeps
-//! web pages in an operator's browser from driving it.
+//! its own, and refuses to know the engine's insides. `auth` asks for a key, `guard` keeps web
+//! pages in an operator's browser from driving it.
 
 mod api;
 mod ask;
+mod auth;
 mod backup;
 mod guard;
 mod json;
@@ -17,7 +18,11 @@ pub(crate) use serve::Server;
 
 use std::sync::Arc;
 
-use crate::{clock::Clock, config::Config, shard::Shard, tally::Tally};
+use tanda_engine::KeyTable;
+use tanda_session::fila::Authentication;
+use tokio::sync::watch;
+
+use crate::{audit::Audit, clock::Clock, config::Config, shard::Shard, tally::Tally};
 
 /// What every answer is made from.
 #[derive(Debug)]
@@ -26,6 +31,10 @@ pub(crate) struct Door {
     pub(crate) asker: Asker,
     pub(crate) clock: Clock,
     pub(crate) config: Arc<Config>,
+    pub(crate) authentication: Authentication,
+    /// The newest keys.
+    pub(crate) keys: watch::Receiver<Arc<KeyTable>>,
+    pub(crate) audit: Arc<Audit>,
     /// Fila connections now and at most.
     pub(crate) fila: Arc<Tally>,
     /// HTTP connections now and at most.

@@ -25,7 +25,7 @@ use hyper_util::{
 };
 use tokio::sync::watch;
 
-use super::{Door, api, problem::Problem};
+use super::{Door, api, auth::Peer, problem::Problem};
 use crate::{
     listen::{Busy, Guest, Service, Stream},
     server::is_set,
@@ -51,13 +51,15 @@ impl Server {
     async fn answer(
         &self,
         guest: &Arc<Guest>,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
+        peer: Peer,
     ) -> Result<Response<Guarded>, Infallible> {
         let Some(busy) = guest.begin() else {
             return Ok(Problem::busy()
                 .into_response()
                 .map(|body| Guarded { body, _busy: None }));
         };
+        request.extensions_mut().insert(peer);
         let response = self.router.call(request).await?;
         Ok(response.map(|body| Guarded {
             body,
@@ -73,10 +75,11 @@ impl Service for Server {
         guest: Arc<Guest>,
         mut stop: watch::Receiver<bool>,
     ) {
+        let peer = Peer(stream.peer_addr());
         let service = hyper::service::service_fn(move |request| {
             let server = Arc::clone(&self);
             let guest = Arc::clone(&guest);
-            async move { server.answer(&guest, request).await }
+            async move { server.answer(&guest, request, peer).await }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())

@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
 };
@@ -41,6 +42,11 @@ impl Stream {
             // What came in one packet with the end of the handshake.
             unread: true,
         }
+    }
+
+    /// Where the peer is; `None` once the socket is gone.
+    pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
+        self.socket().peer_addr().ok()
     }
 
     /// Waits until a read may find something.

@@ -11,9 +11,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tanda_engine::{ConnId, Event, Millis, Request};
+use tanda_engine::{ConnId, Event, KeyTable, Millis, Request};
 use tanda_node::{BackgroundJob, Node};
 use tanda_wal::{Disk, FlushJob};
+use tokio::sync::watch;
 
 use super::{
     BackupReply, Question, ShardInbox, ShardTaken, Snapshot,
@@ -34,6 +35,8 @@ const FLUSH_HERE_BYTES_MAX: usize = 64 << 10;
 
 pub(super) struct Driver<D: Disk> {
     node: Node<D>,
+    /// Where the API keys that are on disk go.
+    keys: watch::Sender<Arc<KeyTable>>,
     clock: Clock,
     inbox: Arc<ShardInbox<D>>,
     flusher: Worker<FlushJob<D>>,
@@ -70,7 +73,7 @@ const READ_ERRORS_EVERY: Duration = Duration::from_secs(10);
 
 impl<D: Disk> Driver<D> {
     pub(super) fn new(
-        node: Node<D>,
+        (node, keys): (Node<D>, watch::Sender<Arc<KeyTable>>),
         clock: Clock,
         inbox: Arc<ShardInbox<D>>,
         (flusher, background): (Worker<FlushJob<D>>, Worker<BackgroundJob<D>>),
@@ -78,6 +81,7 @@ impl<D: Disk> Driver<D> {
     ) -> Self {
         Self {
             node,
+            keys,
             clock,
             inbox,
             flusher,
@@ -249,6 +253,7 @@ impl<D: Disk> Driver<D> {
     }
 
     fn release(&mut self) {
+        self.publish_keys();
         self.node.drain_released(&mut self.released);
         self.pieces.join(&mut self.released);
         if self.node.read_errors() != self.told.read_errors {
@@ -256,6 +261,13 @@ impl<D: Disk> Driver<D> {
         }
         if !self.released.is_empty() {
             self.outboxes.deliver(&mut self.released);
+        }
+    }
+
+    /// Before what was released goes out: who hears that a key was revoked finds it so.
+    fn publish_keys(&self) {
+        if !Arc::ptr_eq(&self.keys.borrow(), self.node.keys()) {
+            self.keys.send_replace(Arc::clone(self.node.keys()));
         }
     }
 

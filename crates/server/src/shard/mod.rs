@@ -29,10 +29,13 @@ use std::{
     time::Duration,
 };
 
-use tanda_engine::{ConnId, Request};
+use tanda_engine::{ConnId, KeyTable, Request};
 use tanda_node::{BackupRefused, BackupSource, Node, NodeStats};
 use tanda_wal::Disk;
-use tokio::{sync::oneshot, time::timeout};
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
 
 use self::{
     driver::Driver,
@@ -76,6 +79,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     inbox: Arc<ShardInbox<RealDisk>>,
+    keys: watch::Receiver<Arc<KeyTable>>,
     next_conn: Arc<AtomicU64>,
 }
 
@@ -102,19 +106,36 @@ impl Shard {
         let (jobs, background) = Worker::background(Arc::clone(&inbox))?;
         // As much may wait for the disk as for the thread.
         let workers = (flusher, jobs);
-        let driver = Driver::new(node, clock, Arc::clone(&inbox), workers, limits.bytes_max);
+        let (publisher, keys) = watch::channel(Arc::clone(node.keys()));
+        let driver = Driver::new(
+            (node, publisher),
+            clock,
+            Arc::clone(&inbox),
+            workers,
+            limits.bytes_max,
+        );
         let shard = std::thread::Builder::new()
             .name("tanda-shard".to_owned())
             .spawn(move || abort_on_panic("shard", || driver.run()))?;
         let next_conn = Arc::new(AtomicU64::new(1));
         Ok((
-            Self { inbox, next_conn },
+            Self {
+                inbox,
+                keys,
+                next_conn,
+            },
             Threads {
                 shard,
                 sync,
                 background,
             },
         ))
+    }
+
+    /// The API keys that are on disk, and every change of them, before anybody is told that it was
+    /// made.
+    pub(crate) fn keys(&self) -> watch::Receiver<Arc<KeyTable>> {
+        self.keys.clone()
     }
 
     /// A number for a new connection.

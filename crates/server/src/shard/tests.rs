@@ -40,6 +40,8 @@ impl Bench {
         let (flusher, sync) = Worker::sync(Arc::clone(&inbox)).unwrap();
         let (jobs, background) = Worker::background(Arc::clone(&inbox)).unwrap();
         let workers = (flusher, jobs);
+        let (keys, _) = tokio::sync::watch::channel(Arc::clone(node.keys()));
+        let node = (node, keys);
         let driver = Driver::new(node, clock, Arc::clone(&inbox), workers, 1 << 20);
         let shard = std::thread::spawn(move || driver.run());
         let mailbox = Arc::new(Mailbox::default());

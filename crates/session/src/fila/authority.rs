@@ -1,7 +1,7 @@
 //! Who the peer is, what it may do, and what it loses when its key goes.
 //!
 //! The session decides on a table of keys that the driver hands it whenever it has changed
-//! ([`super::FilaSession::on_keys`]), without asking the engine. A key that is revoked or expires
+//! ([`FilaSession::on_keys`]), without asking the engine. A key that is revoked or expires
 //! ends its subscriptions at once; the next request is refused and the connection closes.
 
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use tanda_wire::fila::ErrorCode;
 
 use super::config::Authentication;
 use super::link::{Call, Link};
+use super::{FilaSession, State};
 use crate::audit::{AuditEvent, AuditOutcome};
 
 /// How long a connection whose key is gone waits for its next request before it closes without.
@@ -69,6 +70,31 @@ impl Authority {
     fn note(&mut self, event: AuditEvent) {
         if !event.is_denial() || self.audit.len() < DENIALS_MAX {
             self.audit.push(event);
+        }
+    }
+}
+
+impl FilaSession {
+    /// Takes the newest table of keys, with authentication on. What it takes from the peer is in
+    /// force when this returns; call it before the bytes and events that come after the change.
+    pub fn on_keys(&mut self, now: Millis, keys: &Arc<KeyTable>) {
+        self.tell(now);
+        self.link.authority.keys = Arc::clone(keys);
+        self.check_key();
+        self.after_output();
+        self.after_input();
+    }
+
+    /// What is to be written down of keys and of who was turned away, oldest first. Pull it after
+    /// every other call; a few denials are kept, more are forgotten.
+    pub fn take_audit(&mut self) -> Vec<AuditEvent> {
+        core::mem::take(&mut self.link.authority.audit)
+    }
+
+    /// A connection that is closing has no subscriptions and takes no requests.
+    pub(super) fn check_key(&mut self) {
+        if matches!(self.state, State::Open(_)) {
+            self.link.check_key();
         }
     }
 }

@@ -51,10 +51,9 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::{Buf, Bytes, BytesMut};
-use tanda_engine::{ConnId, Event, KeyTable, Millis, Request};
+use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_wire::fila::frame::{FrameError, FrameHeader, LENGTH_BYTES, split_frame};
 
-use crate::audit::AuditEvent;
 use authority::Authority;
 pub use config::{Authentication, SessionConfig};
 use handshake::AwaitHandshake;
@@ -195,22 +194,6 @@ impl FilaSession {
         self.after_input();
     }
 
-    /// Takes the newest table of keys, with authentication on. What it takes from the peer is in
-    /// force when this returns; call it before the bytes and events that come after the change.
-    pub fn on_keys(&mut self, now: Millis, keys: &Arc<KeyTable>) {
-        self.tell(now);
-        self.link.authority.keys = Arc::clone(keys);
-        self.check_key();
-        self.after_output();
-        self.after_input();
-    }
-
-    /// What is to be written down of keys and of who was turned away, oldest first. Pull it after
-    /// every other call; a few denials are kept, more are forgotten.
-    pub fn take_audit(&mut self) -> Vec<AuditEvent> {
-        core::mem::take(&mut self.link.authority.audit)
-    }
-
     /// Takes one event of the engine and encodes what it means for the peer.
     pub fn on_event(&mut self, now: Millis, event: Event) {
         self.tell(now);
@@ -341,13 +324,6 @@ impl FilaSession {
         let deadline = self.link.authority.deadline();
         if deadline.is_some_and(|at| at <= self.link.now) {
             self.check_key();
-        }
-    }
-
-    /// A connection that is closing has no subscriptions and takes no requests.
-    fn check_key(&mut self) {
-        if matches!(self.state, State::Open(_)) {
-            self.link.check_key();
         }
     }
 
