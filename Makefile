@@ -8,7 +8,7 @@ CARGO ?= cargo
 run: ## start the broker on its default ports, data in ./tanda-data
 	$(CARGO) run --release -- serve
 
-test: ## all tests; needs Rust, gcc and make, nothing else
+test: ## all tests; needs Rust, gcc with g++, and make, nothing else
 	$(CARGO) test --workspace
 
 TARGET ?= session_input

@@ -95,7 +95,9 @@ impl Deadline {
     }
 }
 
-fn thread_cpu_time() -> Duration {
+/// CPU time that the calling thread has used so far.
+#[must_use]
+pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     let nanos = u64::try_from(time.tv_nsec).unwrap_or_default();

@@ -39,12 +39,16 @@ pub(crate) enum Broken {
 
 impl Broken {
     pub(crate) fn of(error: &mlua::Error) -> Self {
-        match root(error) {
-            mlua::Error::MemoryError(_) => Self::Memory,
-            mlua::Error::RuntimeError(text) => Self::Failed(bounded(strip(text))),
-            mlua::Error::SyntaxError { message, .. } => Self::Failed(bounded(message)),
-            other => Self::Failed(bounded(strip(&other.to_string()))),
+        let error = root(error);
+        if let mlua::Error::MemoryError(_) = error {
+            return Self::Memory;
         }
+        if let mlua::Error::RuntimeError(text) | mlua::Error::SyntaxError { message: text, .. } =
+            error
+        {
+            return Self::Failed(bounded(strip(text)));
+        }
+        Self::Failed(bounded(strip(&error.to_string())))
     }
 }
 

@@ -143,16 +143,9 @@ impl Hook {
         // Before the script, so that what it shadows is not what this uses.
         let driver: Function = own(lua, kind.name(), kind.driver()).into_function()?;
         let globals = sandbox.load(kind.name(), source)?;
-        let hook = match globals.raw_get(kind.name())? {
-            Value::Function(hook) => hook,
-            other => {
-                let name = kind.name();
-                let text = match other {
-                    Value::Nil => format!("the script defines no function {name}"),
-                    other => format!("{name} is a {}, not a function", other.type_name()),
-                };
-                return Err(mlua::Error::RuntimeError(text));
-            }
+        let hook = globals.raw_get(kind.name())?;
+        let Value::Function(hook) = hook else {
+            return Err(mlua::Error::RuntimeError(not_a_hook(kind, &hook)));
         };
         let input = lua.create_buffer_with_capacity(INPUT_BYTES)?;
         let output = match kind {
@@ -245,6 +238,14 @@ impl Hook {
     pub(crate) fn used_bytes(&self) -> usize {
         self.sandbox.lua.used_memory()
     }
+}
+
+fn not_a_hook(kind: HookKind, value: &Value) -> String {
+    let name = kind.name();
+    if value.is_nil() {
+        return format!("the script defines no function {name}");
+    }
+    format!("{name} is a {}, not a function", value.type_name())
 }
 
 fn limits_table(lua: &mlua::Lua) -> mlua::Result<Table> {

@@ -21,6 +21,7 @@ mod limits;
 mod packed;
 mod sandbox;
 
+pub use deadline::thread_cpu_time;
 pub use enqueue::{Classification, EnqueueCall};
 pub use error::{ERROR_BYTES_MAX, ScriptError};
 pub use failure::{Decision, FailureCall, Reason};

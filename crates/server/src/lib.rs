@@ -26,6 +26,7 @@ mod read_only_disk;
 mod repair;
 mod restore;
 mod run;
+mod script;
 mod server;
 mod settings;
 mod shard;

@@ -90,7 +90,9 @@ impl Server {
         let authentication = authentication.map_err(StartError::Bootstrap)?;
         let clock = Clock::start(node.clock_floor());
         let limits = settings::inbox(&config);
-        let (shard, threads) = Shard::start(node, clock, limits).map_err(StartError::Thread)?;
+        let scripts = settings::scripts(&config);
+        let shard = Shard::start(node, clock, limits, scripts);
+        let (shard, threads) = shard.map_err(StartError::Thread)?;
         let (stop, _) = watch::channel(false);
         let mut server = Self {
             shard,

@@ -106,6 +106,15 @@ pub(crate) fn inbox(config: &Config) -> InboxLimits {
     }
 }
 
+/// Limits of scripts.
+pub(crate) fn scripts(config: &Config) -> tanda_script::Limits {
+    tanda_script::Limits {
+        time: config.script_time_limit,
+        memory_bytes: usize_of(config.script_memory_limit),
+        ..tanda_script::Limits::default()
+    }
+}
+
 fn ms(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -42,9 +42,11 @@ pub const LAYERS: &[Layer] = &[
     pure("tanda-wal", &[]),
     pure("tanda-session", &["tanda-wire", "tanda-engine"]),
     pure("tanda-node", &["tanda-engine", "tanda-wal"]),
+    outer("tanda-script", &[]),
     outer(
         "tanda-server",
         &[
+            "tanda-script",
             "tanda-wire",
             "tanda-engine",
             "tanda-wal",
@@ -54,7 +56,10 @@ pub const LAYERS: &[Layer] = &[
     ),
     outer("tanda-client", &["tanda-wire"]),
     outer("tanda-cli", &["tanda-wire", "tanda-server", "tanda-client"]),
-    outer("tanda-bench", &["tanda-wire", "tanda-wal", "tanda-client"]),
+    outer(
+        "tanda-bench",
+        &["tanda-wire", "tanda-wal", "tanda-script", "tanda-client"],
+    ),
     pure(
         "tanda-sim",
         &[

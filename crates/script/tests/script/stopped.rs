@@ -30,7 +30,7 @@ fn endless_loops() {
         "while true do end",
         "repeat until false",
         "for n = 1, math.huge do end",
-        "local function f() return f() end f()",
+        "local function f() return 1 end while f() do end",
         "local t = setmetatable({}, { __index = function(t, k) return t[k - 1] end })
          while true do pcall(function() return t[50] end) end",
     ] {
@@ -203,7 +203,7 @@ fn memory_bombs() {
         "return { fairness_key = table.concat(table.create(100000, ('x'):rep(1000))) }",
         "return ('x'):rep(500000):gsub('x', 'xxxx')",
         "buffer.create(100000000)",
-        "table.create(100000000)",
+        "table.create(60000000)",
         "local t = {} while true do t = { t, t, {}, function() return t end } end",
         "local t = {} while true do t[#t + 1] = coroutine.create(function() end) end",
         "local s = ('x'):rep(400000) return s:upper() .. s:lower() .. s:reverse()",

@@ -205,6 +205,11 @@ options! {
     /// Time for the answer to that; then the connection is closed.
     limits_pong_timeout: Duration = "limits.pong_timeout", "30s", "100ms" ..= "1h";
 
+    /// CPU time of one call of a queue's script, and of loading it.
+    script_time_limit: Duration = "script.time_limit", "10ms", "1ms" ..= "1s";
+    /// Memory of one script, beside the 0.6 MiB that any takes: its data, the message, and garbage.
+    script_memory_limit: ByteSize = "script.memory_limit", "1MiB", "256KiB" ..= "64MiB";
+
     /// Newest part of the log that is kept in memory, so that it is delivered without reading the
     /// disk.
     memory_log_cache: ByteSize = "memory.log_cache", "64MiB", "1MiB" ..= "64GiB";

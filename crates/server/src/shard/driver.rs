@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tanda_engine::{ConnId, Event, KeyTable, Millis, Request};
+use tanda_engine::{ConnId, Event, KeyTable, Millis, Request, ScriptJob};
 use tanda_node::{BackgroundJob, Node};
 use tanda_wal::{Disk, FlushJob};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ use super::{
     pieces::Pieces,
     sync::{Finished, Worker},
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, script::ScriptHost};
 
 /// Requests handled in one round at most: about a millisecond of small ones.
 const SLICE_REQUESTS: usize = 1024;
@@ -33,14 +33,25 @@ const SLICE_BYTES: usize = 4 << 20;
 /// Most bytes that the shard's thread writes itself.
 const FLUSH_HERE_BYTES_MAX: usize = 64 << 10;
 
+/// Threads that work for the shard. They end when these are dropped.
+pub(super) struct Helpers<D: Disk> {
+    /// Syncs the log.
+    pub(super) flusher: Worker<FlushJob<D>>,
+    /// What can wait.
+    pub(super) background: Worker<BackgroundJob<D>>,
+    /// Runs scripts.
+    pub(super) scripts: ScriptHost,
+}
+
 pub(super) struct Driver<D: Disk> {
     node: Node<D>,
     /// Where the API keys that are on disk go.
     keys: watch::Sender<Arc<KeyTable>>,
     clock: Clock,
     inbox: Arc<ShardInbox<D>>,
-    flusher: Worker<FlushJob<D>>,
-    background: Worker<BackgroundJob<D>>,
+    helpers: Helpers<D>,
+    /// Jobs on their way to the host of scripts.
+    script_jobs: Vec<ScriptJob>,
     taken: ShardTaken<D>,
     pieces: Pieces,
     outboxes: Outboxes,
@@ -76,7 +87,7 @@ impl<D: Disk> Driver<D> {
         (node, keys): (Node<D>, watch::Sender<Arc<KeyTable>>),
         clock: Clock,
         inbox: Arc<ShardInbox<D>>,
-        (flusher, background): (Worker<FlushJob<D>>, Worker<BackgroundJob<D>>),
+        helpers: Helpers<D>,
         backlog_bytes_max: usize,
     ) -> Self {
         Self {
@@ -84,8 +95,8 @@ impl<D: Disk> Driver<D> {
             keys,
             clock,
             inbox,
-            flusher,
-            background,
+            helpers,
+            script_jobs: Vec::new(),
             taken: ShardTaken::default(),
             pieces: Pieces::default(),
             outboxes: Outboxes::default(),
@@ -107,6 +118,8 @@ impl<D: Disk> Driver<D> {
             if !self.is_stalled() {
                 let handled = self.handle_slice(now);
                 self.busy = self.node.run(now) || !self.pieces.is_empty();
+                self.node.take_script_jobs(&mut self.script_jobs);
+                self.helpers.scripts.submit(&mut self.script_jobs);
                 self.tell();
                 if handled == 1 && self.is_alone() {
                     self.release();
@@ -143,7 +156,7 @@ impl<D: Disk> Driver<D> {
 
     fn begin_background(&mut self) {
         if let Some(job) = self.node.take_background() {
-            self.background.begin(job);
+            self.helpers.background.begin(job);
         }
     }
 
@@ -227,7 +240,7 @@ impl<D: Disk> Driver<D> {
         }
         if let Some(job) = self.node.take_flush() {
             self.flushing = true;
-            self.flusher.begin(job);
+            self.helpers.flusher.begin(job);
         }
     }
 
@@ -244,7 +257,7 @@ impl<D: Disk> Driver<D> {
         };
         if job.bytes() > FLUSH_HERE_BYTES_MAX {
             self.flushing = true;
-            self.flusher.begin(job);
+            self.helpers.flusher.begin(job);
             return;
         }
         let outcome = job.run();

@@ -1,4 +1,5 @@
-//! The shard: one thread that owns the node, one that syncs its log, one for what can wait.
+//! The shard: one thread that owns the node, one that syncs its log, one for what can wait, and
+//! those of scripts.
 //!
 //! ```text
 //!  connection tasks ──► Inbox ──► shard thread (Node) ──► FlushJob ──► sync thread
@@ -6,7 +7,7 @@
 //!        └───── Mailbox ◄───────────┘      └────────── FlushOutcome ◄──────┘
 //! ```
 //!
-//! Owns both threads and what goes between them and the connections. It refuses to know protocols
+//! Owns these threads and what goes between them and the connections. It refuses to know protocols
 //! and sockets.
 
 mod driver;
@@ -38,13 +39,17 @@ use tokio::{
 };
 
 use self::{
-    driver::Driver,
+    driver::{Driver, Helpers},
     guard::abort_on_panic,
     inbox::{Inbox, Taken},
     sync::{Finished, Worker},
 };
 pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
-use crate::{clock::Clock, disk::RealDisk};
+use crate::{
+    clock::Clock,
+    disk::RealDisk,
+    script::{Done, ScriptHost},
+};
 
 type ShardInbox<D> = Inbox<Finished<D>, Question<D>>;
 type ShardTaken<D> = Taken<Finished<D>, Question<D>>;
@@ -89,6 +94,7 @@ pub(crate) struct Threads {
     shard: JoinHandle<()>,
     sync: JoinHandle<()>,
     background: JoinHandle<()>,
+    scripts: [JoinHandle<()>; 2],
 }
 
 impl Shard {
@@ -100,18 +106,24 @@ impl Shard {
         node: Node<RealDisk>,
         clock: Clock,
         limits: InboxLimits,
+        script_limits: tanda_script::Limits,
     ) -> io::Result<(Self, Threads)> {
         let inbox = Arc::new(ShardInbox::new(limits));
         let (flusher, sync) = Worker::sync(Arc::clone(&inbox))?;
         let (jobs, background) = Worker::background(Arc::clone(&inbox))?;
+        let (script_host, scripts) = ScriptHost::start(script_limits, &script_done(&inbox))?;
+        let helpers = Helpers {
+            flusher,
+            background: jobs,
+            scripts: script_host,
+        };
         // As much may wait for the disk as for the thread.
-        let workers = (flusher, jobs);
         let (publisher, keys) = watch::channel(Arc::clone(node.keys()));
         let driver = Driver::new(
             (node, publisher),
             clock,
             Arc::clone(&inbox),
-            workers,
+            helpers,
             limits.bytes_max,
         );
         let shard = std::thread::Builder::new()
@@ -128,6 +140,7 @@ impl Shard {
                 shard,
                 sync,
                 background,
+                scripts,
             },
         ))
     }
@@ -182,5 +195,19 @@ impl Threads {
         drop(self.shard.join());
         drop(self.sync.join());
         drop(self.background.join());
+        for scripts in self.scripts {
+            drop(scripts.join());
+        }
     }
+}
+
+/// Results of scripts come in as requests that are never refused.
+fn script_done<D: Disk + 'static>(inbox: &Arc<ShardInbox<D>>) -> Done {
+    let inbox = Arc::clone(inbox);
+    Arc::new(move |job, outcome| {
+        let job = Box::new(job);
+        let mut requests = vec![Request::ScriptDone { job, outcome }];
+        inbox.try_send(&mut requests);
+        debug_assert!(requests.is_empty(), "results of scripts are never refused");
+    })
 }

@@ -12,8 +12,12 @@ use tanda_wal::{
     mem_disk::{Fault, MemDisk},
 };
 
-use super::{InboxLimits, Mailbox, Question, ShardInbox, Snapshot, driver::Driver, sync::Worker};
-use crate::clock::Clock;
+use super::{
+    InboxLimits, Mailbox, Question, ShardInbox, Snapshot,
+    driver::{Driver, Helpers},
+    sync::Worker,
+};
+use crate::{clock::Clock, script::ScriptHost};
 
 const CONN: ConnId = ConnId(1);
 
@@ -39,10 +43,16 @@ impl Bench {
         }));
         let (flusher, sync) = Worker::sync(Arc::clone(&inbox)).unwrap();
         let (jobs, background) = Worker::background(Arc::clone(&inbox)).unwrap();
-        let workers = (flusher, jobs);
         let (keys, _) = tokio::sync::watch::channel(Arc::clone(node.keys()));
         let node = (node, keys);
-        let driver = Driver::new(node, clock, Arc::clone(&inbox), workers, 1 << 20);
+        let done = super::script_done(&inbox);
+        let (scripts, _) = ScriptHost::start(tanda_script::Limits::default(), &done).unwrap();
+        let helpers = Helpers {
+            flusher,
+            background: jobs,
+            scripts,
+        };
+        let driver = Driver::new(node, clock, Arc::clone(&inbox), helpers, 1 << 20);
         let shard = std::thread::spawn(move || driver.run());
         let mailbox = Arc::new(Mailbox::default());
         inbox.open(CONN, Arc::clone(&mailbox));
