@@ -62,7 +62,9 @@ fn endless_loops_in_coroutines() {
          coroutine.resume(co) return { fairness_key = coroutine.status(co) }",
         "local co = coroutine.wrap(function() while true do coroutine.yield() end end)
          while true do co() end",
-        "while true do coroutine.wrap(function() pcall(function() while true do end end) end)() end",
+        "while true do
+             coroutine.wrap(function() pcall(function() while true do end end) end)()
+         end",
         "local function nest() return coroutine.wrap(function() nest() end)() end
          while true do pcall(nest) end",
     ] {
