@@ -165,7 +165,12 @@ impl<D: Disk> Node<D> {
         if let Some(named) = missing {
             return Err(snapshot_missing(named, &looked.invalid));
         }
-        let mut log = log.map_err(classify)?;
+        let mut log = log.map_err(|error| match error {
+            tanda_wal::OpenError::StartsLater { .. } => {
+                snapshot_gone(&error.to_string(), &looked.invalid)
+            }
+            error => classify(error),
+        })?;
         let needed = engine.segments().map(|(segment, _)| segment).collect();
         log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);
@@ -264,7 +269,12 @@ fn pages_failed(error: DiskError) -> OpenError {
 }
 
 fn snapshot_missing(named: u64, invalid: &[(&'static str, StreamError)]) -> OpenError {
-    let mut problem = format!("the log goes on from snapshot {named}, which is not there");
+    let problem = format!("the log goes on from snapshot {named}, which is not there");
+    snapshot_gone(&problem, invalid)
+}
+
+fn snapshot_gone(problem: &str, invalid: &[(&'static str, StreamError)]) -> OpenError {
+    let mut problem = problem.to_owned();
     for (name, error) in invalid {
         problem.push_str(&format!("; {name} does not count: {error}"));
     }
@@ -307,6 +317,7 @@ fn classify(error: tanda_wal::OpenError) -> OpenError {
         LogError::Corrupt(_)
         | LogError::MissingSegment { .. }
         | LogError::MissingKept { .. }
+        | LogError::StartsLater { .. }
         | LogError::EndsEarly { .. } => OpenError::Corrupt(error),
         LogError::UnknownVersion { .. } => OpenError::NewerVersion(error),
         LogError::Config(_)

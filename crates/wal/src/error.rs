@@ -194,6 +194,14 @@ pub enum OpenError {
         /// Its file; the files of segments that are not cold can have any number.
         file: Option<String>,
     },
+    /// The log starts behind the position that it was to be replayed from: what lies before was
+    /// given up for a newer one.
+    StartsLater {
+        /// Where it starts.
+        start: Lsn,
+        /// Where it was to be replayed from.
+        from: Lsn,
+    },
     /// The log ends before a position that was known to be synced.
     EndsEarly {
         /// Where the log is known to be synced to.
@@ -253,6 +261,11 @@ impl fmt::Display for OpenError {
                 file.as_deref().unwrap_or("a .seg file"),
                 Corruption::HELP
             ),
+            Self::StartsLater { start, from } => write!(
+                f,
+                "the log starts at {start}: what lies between {from}, where it was to be read \
+                 from, and there was given up for a newer snapshot"
+            ),
             Self::EndsEarly { end, needed } => write!(
                 f,
                 "the log ends at {end}, although it was synced up to {needed}: its newest files \
@@ -295,6 +308,7 @@ impl std::error::Error for OpenError {
             Self::Locked
             | Self::MissingSegment { .. }
             | Self::MissingKept { .. }
+            | Self::StartsLater { .. }
             | Self::EndsEarly { .. }
             | Self::UnknownVersion { .. }
             | Self::WrongLog { .. }

@@ -10,7 +10,7 @@ use tanda_wal::mem_disk::{Fault, MemDisk};
 use crate::support::{CONSUMER, START, World, config, named, stored, sub};
 
 /// Pages are made early, snapshots only when they are asked for.
-fn small() -> NodeConfig {
+pub(crate) fn small() -> NodeConfig {
     let mut config = NodeConfig {
         snapshot_bytes: u64::MAX,
         snapshot_messages: u64::MAX,
@@ -21,7 +21,7 @@ fn small() -> NodeConfig {
     config
 }
 
-fn send(world: &mut World, range: std::ops::Range<usize>) -> Vec<MessageId> {
+pub(crate) fn send(world: &mut World, range: std::ops::Range<usize>) -> Vec<MessageId> {
     let mut ids = Vec::new();
     for number in range {
         let payload = body(number);
@@ -37,7 +37,7 @@ fn body(number: usize) -> Vec<u8> {
 }
 
 /// Takes `count` messages and acks them.
-fn ack(world: &mut World, token: u32, count: u32) -> Vec<Vec<u8>> {
+pub(crate) fn ack(world: &mut World, token: u32, count: u32) -> Vec<Vec<u8>> {
     let sub = sub(CONSUMER, token);
     world.subscribe(sub, "q", Some(count));
     world.settle_down();
@@ -54,7 +54,7 @@ fn ready(world: &mut World) -> BackupSource<MemDisk> {
     world.node.take_backup().unwrap().unwrap()
 }
 
-fn restored(records: &[Vec<u8>]) -> World {
+pub(crate) fn restored(records: &[Vec<u8>]) -> World {
     let disk = MemDisk::new(9);
     let mut log = Restore::begin(Arc::new(disk.clone()), small().log).unwrap();
     for record in records {
@@ -64,7 +64,7 @@ fn restored(records: &[Vec<u8>]) -> World {
     World::reopened(disk.kill(), START.after_ms(1_000_000), small())
 }
 
-fn rest_of(source: &mut BackupSource<MemDisk>) -> Result<Vec<Vec<u8>>, BackupError> {
+pub(crate) fn rest_of(source: &mut BackupSource<MemDisk>) -> Result<Vec<Vec<u8>>, BackupError> {
     let mut records = Vec::new();
     while let Some(record) = source.next_record()? {
         records.push(record);
@@ -73,7 +73,7 @@ fn rest_of(source: &mut BackupSource<MemDisk>) -> Result<Vec<Vec<u8>>, BackupErr
 }
 
 /// Which messages these are; each must be whole.
-fn numbers(bodies: &[Vec<u8>]) -> Vec<usize> {
+pub(crate) fn numbers(bodies: &[Vec<u8>]) -> Vec<usize> {
     let number = |it: &Vec<u8>| {
         let digits = it.split(|byte| *byte == b'>').next().unwrap();
         let number = std::str::from_utf8(&digits[1..]).unwrap().parse().unwrap();

@@ -10,6 +10,7 @@
 
 mod backup;
 mod crashes;
+mod disk_steps;
 mod durability;
 mod failures;
 mod keys;

@@ -254,6 +254,7 @@ impl DiskFile for MemFile {
 
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.lock_state();
+        let is_working = state.is_working(self.disk.life);
         match state.begin(self.disk.life, DiskCall::Sync) {
             Ok(()) if state.is_lying => Ok(()),
             Ok(()) => {
@@ -261,7 +262,10 @@ impl DiskFile for MemFile {
                 Ok(())
             }
             Err(e) => {
-                state.inode(self.inode)?.fail_sync();
+                // A machine that has stopped does not try.
+                if is_working {
+                    state.inode(self.inode)?.fail_sync();
+                }
                 Err(e)
             }
         }

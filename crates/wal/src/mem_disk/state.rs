@@ -93,6 +93,11 @@ impl State {
         self.operations_left == Some(0)
     }
 
+    /// Whether a call of a handle of this life reaches the disk.
+    pub(super) fn is_working(&self, life: u64) -> bool {
+        life == self.life && !self.is_down()
+    }
+
     pub(super) fn begin_life(&mut self) -> u64 {
         self.life += 1;
         self.operations_left = None;

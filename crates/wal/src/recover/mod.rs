@@ -154,10 +154,9 @@ impl<F: DiskFile> OldLog<F> {
         let geometry = Geometry::new(config.segment_bytes);
         let scan = tail_scan::scan(&newest, config)?;
         if from > Lsn(0) && from.0 < scan.start {
-            // What lies between was given up for a snapshot that is not there any more.
-            return Err(OpenError::MissingSegment {
-                before: Lsn(scan.start),
-                named_by: newest.slot.name,
+            return Err(OpenError::StartsLater {
+                start: Lsn(scan.start),
+                from,
             });
         }
         let chain = chain::walk(geometry, live, &newest, scan.start.max(from.0))?;

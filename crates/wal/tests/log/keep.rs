@@ -130,6 +130,29 @@ fn a_log_that_ends_before_the_position_is_refused() {
 }
 
 #[test]
+fn a_log_that_starts_behind_the_position_is_refused_and_left_alone() {
+    let (disk, mut log, written) = twenty();
+    log.set_start(written[12]);
+    for number in 0..12 {
+        log.free_segment(written[number].0 >> 14);
+    }
+    idle(&mut log).unwrap();
+    let start = log.claimed_start();
+    assert!(start > written[8] && start <= written[12]);
+    drop(log);
+    for from in [Lsn(1), written[0], written[8], Lsn(start.0 - 1)] {
+        let refused = open_from(&disk, &tiny(), from, &BTreeSet::new()).map(drop);
+        assert!(
+            matches!(refused, Err(OpenError::StartsLater { start: at, .. }) if at == start),
+            "{from}: {refused:?}"
+        );
+    }
+    let (_, replayed) = open_from(&disk, &tiny(), written[12], &BTreeSet::new()).unwrap();
+    let expected: Vec<Vec<u8>> = (12..20).map(|number| record(number, 30)).collect();
+    assert_eq!(contents(&replayed), expected);
+}
+
+#[test]
 fn nothing_becomes_spare_before_the_caller_has_said_what_it_keeps() {
     let (disk, log, written) = twenty();
     drop(log);
