@@ -87,6 +87,17 @@ impl Door {
             .map_err(BenchError::io("sending"))
     }
 
+    /// Sends a frame and waits for all frames of its answer.
+    pub(crate) fn exchange(&mut self, frame: &[u8]) -> Result<(), BenchError> {
+        self.send_raw(frame)?;
+        loop {
+            let (header, _) = self.receive()?;
+            if header.opcode != Opcode::Ping && !header.is_continued() {
+                return Ok(());
+            }
+        }
+    }
+
     /// Hands the connection to a load generator.
     pub(crate) fn into_link(self) -> Result<Link, BenchError> {
         self.stream

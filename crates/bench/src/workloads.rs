@@ -1,6 +1,7 @@
 //! What is measured. One file per workload; `docs/benchmarks.md` describes them all.
 
 mod backlog;
+mod beside;
 mod big;
 mod enqueue;
 mod half_frames;
@@ -37,6 +38,7 @@ pub(crate) const ALL: &[Workload] = &[
     keys::WORKLOAD,
     memory::WORKLOAD,
     half_frames::WORKLOAD,
+    beside::WORKLOAD,
     big::WORKLOAD,
 ];
 
