@@ -90,6 +90,20 @@ fn an_emptied_key_loses_what_is_left_of_its_turn() {
 }
 
 #[test]
+fn a_weight_counts_no_more_than_the_bound() {
+    let mut config = EngineConfig::default();
+    config.limits.weight_max = 3;
+    let mut b = Broker::over(Harness::with_config(config));
+    b.h.create(queue("jobs"));
+    b.send(&load("a", u32::MAX, 8));
+    b.send(&load("b", 1, 3));
+    // What is shown and delivered is the weight that was sent.
+    assert_eq!(b.stats("jobs").keys[0].weight, u32::MAX);
+    b.worker("w", "jobs", None);
+    assert_eq!(keys(&mut b), "aaabaaabaab");
+}
+
+#[test]
 fn weight_zero_means_one() {
     let mut b = Broker::with(queue("jobs"));
     b.send(&load("a", 0, 4));
