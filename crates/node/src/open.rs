@@ -165,12 +165,7 @@ impl<D: Disk> Node<D> {
         if let Some(named) = missing {
             return Err(snapshot_missing(named, &looked.invalid));
         }
-        let mut log = log.map_err(|error| match error {
-            tanda_wal::OpenError::StartsLater { .. } => {
-                snapshot_gone(&error.to_string(), &looked.invalid)
-            }
-            error => classify(error),
-        })?;
+        let mut log = log.map_err(|error| refused(error, &looked.invalid))?;
         let needed = engine.segments().map(|(segment, _)| segment).collect();
         log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);
@@ -271,6 +266,14 @@ fn pages_failed(error: DiskError) -> OpenError {
 fn snapshot_missing(named: u64, invalid: &[(&'static str, StreamError)]) -> OpenError {
     let problem = format!("the log goes on from snapshot {named}, which is not there");
     snapshot_gone(&problem, invalid)
+}
+
+/// The log goes on from a snapshot that does not count, or has a problem of its own.
+fn refused(error: tanda_wal::OpenError, invalid: &[(&'static str, StreamError)]) -> OpenError {
+    if matches!(error, tanda_wal::OpenError::StartsLater { .. }) {
+        return snapshot_gone(&error.to_string(), invalid);
+    }
+    classify(error)
 }
 
 fn snapshot_gone(problem: &str, invalid: &[(&'static str, StreamError)]) -> OpenError {

@@ -133,8 +133,8 @@ fn a_log_that_ends_before_the_position_is_refused() {
 fn a_log_that_starts_behind_the_position_is_refused_and_left_alone() {
     let (disk, mut log, written) = twenty();
     log.set_start(written[12]);
-    for number in 0..12 {
-        log.free_segment(written[number].0 >> 14);
+    for at in &written[..12] {
+        log.free_segment(at.0 >> 14);
     }
     idle(&mut log).unwrap();
     let start = log.claimed_start();
