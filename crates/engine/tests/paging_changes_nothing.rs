@@ -5,15 +5,16 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
     reason = "a test stops at what it does not expect"
 )]
 
 mod harness;
 
-use harness::{Harness, Msg, delivered_ids};
+use harness::{CONN, Harness, Msg, batch, delivered_ids};
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, EngineConfig, MaxLength, MessageId, Overflow, QueueCounts,
-    QueueSpec, Request, Settlement, Span, SubId,
+    AdminReply, AdminRequest, ConnId, EngineConfig, Event, MaxLength, MessageId, Overflow,
+    QueueChanges, QueueCounts, QueueSpec, ReplyTo, Request, ScriptFailure, Settlement, Span, SubId,
 };
 
 struct Random(u64);
@@ -29,11 +30,18 @@ impl Random {
 }
 
 const QUEUES: [&str; 3] = ["plain", "bounded", "refusing"];
+/// One with a script, which gives attributes or fails.
+const CLASSIFIED: &str = "classified";
+const SCRIPTS: [&str; 3] = ["s1", "s2", "s3"];
 
 /// One step, the same for both engines.
 #[derive(Clone, Debug)]
 enum Step {
     Publish(Vec<Msg>),
+    /// Messages that wait for a script.
+    Classify(Vec<Msg>),
+    /// Another script.
+    Script(&'static str),
     Settle(String, Vec<(MessageId, Settlement)>),
     Subscribe(ConnId, String, u32),
     Disconnect(ConnId),
@@ -62,6 +70,7 @@ impl Twins {
         let mut random = Random(seed);
         let config = EngineConfig {
             segment_shift: 12,
+            has_script_host: true,
             ..EngineConfig::default()
         };
         let mut small = config.clone();
@@ -86,6 +95,16 @@ impl Twins {
             paged.create(spec.clone());
             plain.create(spec);
         }
+        let spec = QueueSpec {
+            name: CLASSIFIED.to_owned(),
+            on_enqueue: Some("s1".to_owned()),
+            script_failure: ScriptFailure::Park,
+            park_dead_letter_after: 2,
+            lease_ms: 3_600_000,
+            ..QueueSpec::default()
+        };
+        paged.create(spec.clone());
+        plain.create(spec);
         Self {
             paged,
             plain,
@@ -99,7 +118,7 @@ impl Twins {
     }
 
     fn queue(&mut self) -> String {
-        let name = QUEUES[self.random.below(3)];
+        let name = [QUEUES.as_slice(), &[CLASSIFIED]].concat()[self.random.below(4)];
         match self.random.below(4) {
             0 => format!("{name}.dlq"),
             _ => name.to_owned(),
@@ -124,6 +143,23 @@ impl Twins {
         let messages = (0..count).map(|_| message(&mut self.random)).collect();
         self.next_delay_ms = delays.start;
         Step::Publish(messages)
+    }
+
+    fn classify(&mut self) -> Step {
+        let count = 1 + self.random.below(20);
+        let random = &mut self.random;
+        let mut message = || {
+            let fails = SCRIPTS.into_iter().filter(|_| random.below(4) == 0);
+            let fails = fails.collect::<Vec<_>>().join(" ");
+            let message = Msg::to(CLASSIFIED).key("claimed").header("fails", &fails);
+            let message = message.header("tenant", ["", "a", "b"][random.below(3)]);
+            if random.below(2) == 0 {
+                return message;
+            }
+            message.header("@tier", ["gold", "silver"][random.below(2)])
+        };
+        let messages = (0..count).map(|_| message()).collect();
+        Step::Classify(messages)
     }
 
     fn delay_ms(&mut self) -> u64 {
@@ -162,7 +198,9 @@ impl Twins {
 
     fn step(&mut self) -> Option<Step> {
         Some(match self.random.below(100) {
-            0..=44 => self.publish(),
+            0..=34 => self.publish(),
+            35..=43 => self.classify(),
+            44 => Step::Script(SCRIPTS[self.random.below(3)]),
             45..=69 => return self.settle(),
             70..=76 => {
                 self.next_conn += 1;
@@ -179,7 +217,7 @@ impl Twins {
                 Step::Grant(self.subs[at], credit)
             }
             88..=90 => {
-                let name = QUEUES[self.random.below(3)];
+                let name = [QUEUES.as_slice(), &[CLASSIFIED]].concat()[self.random.below(4)];
                 // So few are one slice with pages too.
                 Step::Redrive(format!("{name}.dlq"), 1 + self.random.below(8) as u64)
             }
@@ -217,6 +255,7 @@ struct Seen {
     answer: String,
     sub: Option<SubId>,
     delivered: Vec<(String, MessageId)>,
+    items: Vec<String>,
     counts: Vec<QueueCounts>,
 }
 
@@ -224,6 +263,27 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
     let (mut out, mut sub) = (Vec::new(), None);
     let answer = match step {
         Step::Publish(messages) => format!("{:?}", h.publish(messages)),
+        Step::Classify(messages) => {
+            let conn = CONN;
+            let reply = ReplyTo { conn, token: 1 };
+            let batch = batch(messages);
+            out = h.handle(Request::Publish { reply, batch });
+            out.extend(h.run_scripts());
+            let answers = out.iter().filter_map(|output| match &output.event {
+                Event::Published { results, .. } => Some(results),
+                _ => None,
+            });
+            format!("{:?}", answers.collect::<Vec<_>>())
+        }
+        Step::Script(text) => {
+            let changes = QueueChanges {
+                on_enqueue: Some(Some((*text).to_owned())),
+                ..QueueChanges::default()
+            };
+            let name = CLASSIFIED.to_owned();
+            let changes = Box::new(changes);
+            format!("{:?}", h.admin(AdminRequest::UpdateQueue { name, changes }))
+        }
         Step::Settle(queue, items) => format!("{:?}", h.settle(queue, items)),
         Step::Subscribe(conn, queue, credit) => {
             h.connect(*conn);
@@ -273,6 +333,15 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
     });
     assert_eq!(delivered.clone().count(), delivered_ids(&out).len());
     let delivered = delivered.collect();
+    let items = batches.iter().flat_map(|(_, batch)| {
+        batch.items.iter().map(|item| {
+            let key = batch.fairness_key(item);
+            let (len, weight) = (item.len, item.weight);
+            let attempts = (item.attempts, item.deliveries, item.redrives);
+            format!("{key} {len} {weight} {} {attempts:?}", item.has_attributes)
+        })
+    });
+    let items = items.collect();
     let AdminReply::Queues(queues) = h.admin(AdminRequest::ListQueues) else {
         panic!("a list of queues");
     };
@@ -280,6 +349,7 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
         answer,
         sub,
         delivered,
+        items,
         counts: queues.into_iter().map(|queue| queue.counts).collect(),
     }
 }
