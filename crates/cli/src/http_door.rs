@@ -6,7 +6,7 @@
 use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::{
     Method, Request, Response, StatusCode,
     body::Incoming,
@@ -98,12 +98,17 @@ impl HttpDoor {
 
     /// What stands at a path.
     pub(crate) async fn read(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::GET, path).await
+        self.call(Method::GET, path, None).await
     }
 
     /// Does what a path stands for.
     pub(crate) async fn act(&self, path: &str) -> Result<Value, Failure> {
-        self.call(Method::POST, path).await
+        self.call(Method::POST, path, None).await
+    }
+
+    /// Asks what a path stands for about something.
+    pub(crate) async fn ask(&self, path: &str, about: &Value) -> Result<Value, Failure> {
+        self.call(Method::POST, path, Some(about)).await
     }
 
     /// Gives what stands at a path to `take`, piece by piece; it may be long.
@@ -112,7 +117,7 @@ impl HttpDoor {
         path: &str,
         take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<(), Failure> {
-        let begun = timeout(DOWNLOAD_TIMEOUT, self.begin(Method::GET, path));
+        let begun = timeout(DOWNLOAD_TIMEOUT, self.begin(Method::GET, path, None));
         let (answer, connection) = begun
             .await
             .unwrap_or(Err(Trouble::Slow))
@@ -141,8 +146,13 @@ impl HttpDoor {
         Ok(())
     }
 
-    async fn call(&self, method: Method, path: &str) -> Result<Value, Failure> {
-        let exchange = timeout(TIMEOUT, self.exchange(method, path));
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        about: Option<&Value>,
+    ) -> Result<Value, Failure> {
+        let exchange = timeout(TIMEOUT, self.exchange(method, path, about));
         let (status, body) = exchange
             .await
             .unwrap_or_else(|_elapsed| Err(Trouble::Slow))
@@ -159,8 +169,13 @@ impl HttpDoor {
         Err(refusal(status, &value))
     }
 
-    async fn exchange(&self, method: Method, path: &str) -> Result<(StatusCode, Bytes), Trouble> {
-        let (answer, connection) = self.begin(method, path).await?;
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        about: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), Trouble> {
+        let (answer, connection) = self.begin(method, path, about).await?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX);
         let body = body.collect().await.map_err(Trouble::http)?.to_bytes();
@@ -173,6 +188,7 @@ impl HttpDoor {
         &self,
         method: Method,
         path: &str,
+        about: Option<&Value>,
     ) -> Result<(Response<Incoming>, JoinHandle<hyper::Result<()>>), Trouble> {
         let stream = TcpStream::connect(&self.place.authority)
             .await
@@ -194,7 +210,11 @@ impl HttpDoor {
             bearer.set_sensitive(true);
             request = request.header(header::AUTHORIZATION, bearer);
         }
-        let request = request.body(Empty::<Bytes>::new()).map_err(Trouble::http)?;
+        let body = about.map_or_else(Bytes::new, |about| Bytes::from(about.to_string()));
+        if about.is_some() {
+            request = request.header(header::CONTENT_TYPE, "application/json");
+        }
+        let request = request.body(Full::new(body)).map_err(Trouble::http)?;
         let answer = sender.send_request(request).await.map_err(Trouble::http)?;
         Ok((answer, connection))
     }
@@ -208,7 +228,7 @@ impl HttpDoor {
     }
 }
 
-type Sender = http1::SendRequest<Empty<Bytes>>;
+type Sender = http1::SendRequest<Full<Bytes>>;
 
 /// Begins HTTP on a stream, which is driven beside it.
 async fn talk<S>(stream: S) -> Result<(Sender, JoinHandle<hyper::Result<()>>), Trouble>

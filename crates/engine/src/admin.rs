@@ -17,6 +17,13 @@ pub enum AdminRequest {
         /// The changes.
         changes: Box<QueueChanges>,
     },
+    /// Load scripts as for a queue, without giving them to one: says what is wrong with them.
+    CheckScripts {
+        /// A script run on every enqueue.
+        on_enqueue: Option<String>,
+        /// A script run on every failure.
+        on_failure: Option<String>,
+    },
     /// Delete a queue and its dead-letter queue with all their messages.
     DeleteQueue {
         /// The queue's name.
@@ -117,6 +124,10 @@ impl AdminRequest {
                 let change = |change: &Option<Option<String>>| change.as_ref().map_or(0, script);
                 name.len() + change(&changes.on_enqueue) + change(&changes.on_failure)
             }
+            Self::CheckScripts {
+                on_enqueue,
+                on_failure,
+            } => script(on_enqueue) + script(on_failure),
             Self::SetConfig { key, value } => key.len() + value.len(),
             Self::DeleteQueue { name }
             | Self::PurgeQueue { name }
@@ -161,6 +172,8 @@ pub enum AdminReply {
     Created(Result<String, CreateQueueError>),
     /// Changed.
     Updated(Result<(), UpdateQueueError>),
+    /// The scripts can be used, or not.
+    ScriptsChecked(Result<(), CheckScriptsError>),
     /// Deleted.
     Deleted(Result<(), DeleteQueueError>),
     /// Number of messages deleted.
@@ -283,6 +296,18 @@ pub enum UpdateQueueError {
     },
     /// The disk is full.
     Storage,
+}
+
+/// Why scripts cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckScriptsError {
+    /// Nobody here runs scripts.
+    Unsupported,
+    /// One of them cannot be used: which, where, and what is wrong.
+    Refused {
+        /// Which script, where, and what is wrong.
+        problem: String,
+    },
 }
 
 /// Why a queue was not deleted.

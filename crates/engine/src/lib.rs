@@ -61,8 +61,8 @@ mod timers;
 mod validate;
 
 pub use admin::{
-    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError, KeyStats,
-    MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
+    AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,
+    KeyStats, MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
     QueueSummary, Rebalancing, Reclassify, RedriveError, Redriven, RuntimeConfigError,
     UpdateQueueError,
 };

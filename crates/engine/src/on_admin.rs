@@ -27,6 +27,10 @@ impl Engine {
             AdminRequest::UpdateQueue { name, changes } => {
                 return self.on_update_queue(cx, to, (name, changes));
             }
+            AdminRequest::CheckScripts {
+                on_enqueue,
+                on_failure,
+            } => return self.on_check_scripts(cx, to, (on_enqueue, on_failure)),
             AdminRequest::DeleteQueue { name } => AdminReply::Deleted(self.delete(cx, &name)),
             AdminRequest::PurgeQueue { name } => return self.purge(cx, to, &name),
             AdminRequest::Redrive {

@@ -13,8 +13,9 @@ mod harness;
 
 use harness::{CONN, Harness, Msg, batch, delivered_ids};
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, EngineConfig, Event, MaxLength, MessageId, Overflow,
-    QueueChanges, QueueCounts, QueueSpec, ReplyTo, Request, ScriptFailure, Settlement, Span, SubId,
+    AdminReply, AdminRequest, ConnId, DeliveryBatch, EngineConfig, Event, MaxLength, MessageId,
+    Output, Overflow, QueueChanges, QueueCounts, QueueSpec, Reclassify, ReplyTo, Request,
+    ScriptFailure, Settlement, Span, SubId,
 };
 
 struct Random(u64);
@@ -249,6 +250,44 @@ impl Twins {
     }
 }
 
+fn classify(h: &mut Harness, messages: &[Msg]) -> Vec<Output> {
+    let conn = CONN;
+    let reply = ReplyTo { conn, token: 1 };
+    let batch = batch(messages);
+    let mut out = h.handle(Request::Publish { reply, batch });
+    out.extend(h.run_scripts());
+    out
+}
+
+fn set_script(h: &mut Harness, text: &str) -> AdminReply {
+    let changes = QueueChanges {
+        on_enqueue: Some(Some(text.to_owned())),
+        ..QueueChanges::default()
+    };
+    let name = CLASSIFIED.to_owned();
+    let changes = Box::new(changes);
+    h.admin(AdminRequest::UpdateQueue { name, changes })
+}
+
+fn redrive(h: &mut Harness, name: &str, count: u64) -> AdminReply {
+    h.admin(AdminRequest::Redrive {
+        name: name.to_owned(),
+        count,
+        reclassify: Reclassify::All,
+    })
+}
+
+/// What a consumer sees of messages besides who they are.
+fn describe(batch: &DeliveryBatch) -> Vec<String> {
+    let items = batch.items.iter().map(|item| {
+        let key = batch.fairness_key(item);
+        let (len, weight) = (item.len, item.weight);
+        let attempts = (item.attempts, item.deliveries, item.redrives);
+        format!("{key} {len} {weight} {} {attempts:?}", item.has_attributes)
+    });
+    items.collect()
+}
+
 /// What can be seen of one step.
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -264,26 +303,14 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
     let answer = match step {
         Step::Publish(messages) => format!("{:?}", h.publish(messages)),
         Step::Classify(messages) => {
-            let conn = CONN;
-            let reply = ReplyTo { conn, token: 1 };
-            let batch = batch(messages);
-            out = h.handle(Request::Publish { reply, batch });
-            out.extend(h.run_scripts());
+            out = classify(h, messages);
             let answers = out.iter().filter_map(|output| match &output.event {
                 Event::Published { results, .. } => Some(results),
                 _ => None,
             });
             format!("{:?}", answers.collect::<Vec<_>>())
         }
-        Step::Script(text) => {
-            let changes = QueueChanges {
-                on_enqueue: Some(Some((*text).to_owned())),
-                ..QueueChanges::default()
-            };
-            let name = CLASSIFIED.to_owned();
-            let changes = Box::new(changes);
-            format!("{:?}", h.admin(AdminRequest::UpdateQueue { name, changes }))
-        }
+        Step::Script(text) => format!("{:?}", set_script(h, text)),
         Step::Settle(queue, items) => format!("{:?}", h.settle(queue, items)),
         Step::Subscribe(conn, queue, credit) => {
             h.connect(*conn);
@@ -301,17 +328,7 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
             });
             String::new()
         }
-        Step::Redrive(name, count) => {
-            let (name, count) = (name.clone(), *count);
-            format!(
-                "{:?}",
-                h.admin(AdminRequest::Redrive {
-                    name,
-                    count,
-                    reclassify: tanda_engine::Reclassify::All
-                })
-            )
-        }
+        Step::Redrive(name, count) => format!("{:?}", redrive(h, name, *count)),
         Step::Purge(name) => {
             let name = name.clone();
             format!("{:?}", h.admin(AdminRequest::PurgeQueue { name }))
@@ -333,14 +350,7 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
     });
     assert_eq!(delivered.clone().count(), delivered_ids(&out).len());
     let delivered = delivered.collect();
-    let items = batches.iter().flat_map(|(_, batch)| {
-        batch.items.iter().map(|item| {
-            let key = batch.fairness_key(item);
-            let (len, weight) = (item.len, item.weight);
-            let attempts = (item.attempts, item.deliveries, item.redrives);
-            format!("{key} {len} {weight} {} {attempts:?}", item.has_attributes)
-        })
-    });
+    let items = batches.iter().flat_map(|(_, batch)| describe(batch));
     let items = items.collect();
     let AdminReply::Queues(queues) = h.admin(AdminRequest::ListQueues) else {
         panic!("a list of queues");

@@ -264,6 +264,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Updated(_)
         | AdminReply::Deleted(_)
         | AdminReply::Purged(_)
+        | AdminReply::ScriptsChecked(_)
         | AdminReply::Inspected(_)
         | AdminReply::Redriven(_)
         | AdminReply::ConfigSet(_)

@@ -7,7 +7,10 @@ use tanda_client::{
     admin::{Ordering, QueueSettings},
 };
 
-use super::{policies::PolicyArgs, scripts::NewScriptArgs};
+use super::{
+    policies::PolicyArgs,
+    scripts::{self, NewScriptArgs},
+};
 use crate::{failure::Failure, key_parts, output::Output, target::TargetArgs};
 
 #[derive(Args, Debug)]
@@ -58,14 +61,18 @@ pub(super) async fn run(args: CreateArgs, before: TargetArgs) -> Result<(), Fail
         settings = settings.dedup_key(key);
     }
     let settings = args.policies.put_into(settings);
+    let texts = args.scripts.texts();
     let settings = args.scripts.put_into(settings)?;
     let target = args.target.or(before);
     let name = args.name;
     let admin = target.connect().await?.admin();
-    let id = admin
-        .create_queue(&settings)
-        .await
-        .map_err(|error| Failure::request(format!("create queue {name:?}"), &error))?;
+    let id = match admin.create_queue(&settings).await {
+        Ok(id) => id,
+        Err(error) => {
+            let action = format!("create queue {name:?}");
+            return Err(scripts::failed(action, &error, (&target, texts)).await);
+        }
+    };
     let mut out = Output::new();
     let dead_letter_queue = format!("{name}.dlq");
     if target.json {

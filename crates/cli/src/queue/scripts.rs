@@ -6,9 +6,11 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tanda_client::admin::{QueueChanges, QueueSettings, ScriptFailure};
+use tanda_client::{ErrorCode, RequestError};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, target::Target};
 
 /// The scripts of a new queue, and what is fixed about them.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq)]
@@ -56,6 +58,11 @@ enum OnScriptFailure {
 }
 
 impl NewScriptArgs {
+    /// What is in the files.
+    pub(super) fn texts(&self) -> [Option<String>; 2] {
+        texts([&self.on_enqueue, &self.on_failure])
+    }
+
     /// Reads the files.
     pub(super) fn put_into(&self, mut settings: QueueSettings) -> Result<QueueSettings, Failure> {
         if let Some(path) = &self.on_enqueue {
@@ -78,6 +85,11 @@ impl NewScriptArgs {
 }
 
 impl ScriptChangeArgs {
+    /// What is in the files.
+    pub(super) fn texts(&self) -> [Option<String>; 2] {
+        texts([&self.on_enqueue, &self.on_failure])
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -101,6 +113,35 @@ impl ScriptChangeArgs {
         }
         Ok(changes)
     }
+}
+
+/// What became of a request that gives a queue these scripts. When one cannot be used, Fila says
+/// only that; the HTTP door, if it is there, says why.
+pub(super) async fn failed(
+    action: String,
+    error: &RequestError,
+    (target, scripts): (&Target, [Option<String>; 2]),
+) -> Failure {
+    let failure = Failure::request(action, error);
+    if error.code() != Some(ErrorCode::LuaCompilationError) {
+        return failure;
+    }
+    let [on_enqueue, on_failure] = scripts;
+    let scripts = json!({"on_enqueue": on_enqueue, "on_failure": on_failure});
+    let problem = match target.http() {
+        Ok(door) => door.ask("/api/tanda/scripts/check", &scripts).await.ok(),
+        Err(_) => None,
+    };
+    let problem = problem.as_ref().and_then(|it| it.get("problem")?.as_str());
+    match (failure, problem) {
+        (Failure::Refused(text), Some(problem)) => Failure::Refused(format!("{text}\n{problem}")),
+        (failure, _) => failure,
+    }
+}
+
+/// The texts of scripts that are given, for [`failed`].
+fn texts(paths: [&Option<PathBuf>; 2]) -> [Option<String>; 2] {
+    paths.map(|path| path.as_deref().and_then(|path| read(path).ok()))
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

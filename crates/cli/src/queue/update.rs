@@ -3,7 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use super::{policies::PolicyArgs, scripts::ScriptChangeArgs};
+use super::{
+    policies::PolicyArgs,
+    scripts::{self, ScriptChangeArgs},
+};
 use crate::{failure::Failure, output::Output, target::TargetArgs};
 
 #[derive(Args, Debug)]
@@ -25,13 +28,14 @@ pub(super) async fn run(args: UpdateArgs, before: TargetArgs) -> Result<(), Fail
                     update` lists them";
         return Err(Failure::Usage(text.to_owned()));
     }
+    let texts = args.scripts.texts();
     let changes = args.scripts.put_into(args.policies.changes())?;
     let target = args.target.or(before);
     let admin = target.connect().await?.admin();
-    admin
-        .update_queue(&name, &changes)
-        .await
-        .map_err(|error| Failure::request(format!("update queue {name:?}"), &error))?;
+    if let Err(error) = admin.update_queue(&name, &changes).await {
+        let action = format!("update queue {name:?}");
+        return Err(scripts::failed(action, &error, (&target, texts)).await);
+    }
     let mut out = Output::new();
     if target.json {
         out.document(&json!({"name": name, "updated": true}))?;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::{Purpose, QueueScripts, ScriptOutcome, ScriptTask};
 use crate::engine::{Cx, Engine};
 use crate::{
-    AdminReply, CreateQueueError, QueueChanges, QueueId, QueueSpec, ReplyTo, UpdateQueueError,
+    AdminReply, CheckScriptsError, CreateQueueError, QueueChanges, QueueId, QueueSpec, ReplyTo,
+    UpdateQueueError,
 };
 
 /// What is done once its scripts are checked.
@@ -13,6 +14,7 @@ use crate::{
 pub(super) enum Wanted {
     Create(Box<QueueSpec>),
     Update(String, Box<QueueChanges>),
+    Nothing,
 }
 
 impl Engine {
@@ -58,6 +60,30 @@ impl Engine {
         }
     }
 
+    /// Scripts are checked for their own sake.
+    pub(crate) fn on_check_scripts(
+        &mut self,
+        cx: &mut Cx<'_>,
+        to: ReplyTo,
+        (on_enqueue, on_failure): (Option<String>, Option<String>),
+    ) {
+        let max = self.config.limits.script_bytes_max;
+        let longest = [&on_enqueue, &on_failure].map(|it| it.as_ref().map_or(0, String::len));
+        let refused = match longest.into_iter().max() {
+            _ if !self.config.has_script_host => Some(CheckScriptsError::Unsupported),
+            Some(len) if len > max => Some(CheckScriptsError::Refused {
+                problem: format!("a script has at most {max} bytes, this one has {len}"),
+            }),
+            _ => None,
+        };
+        if let Some(error) = refused {
+            return self.answer(cx, to, AdminReply::ScriptsChecked(Err(error)));
+        }
+        let [on_enqueue, on_failure] = [on_enqueue, on_failure].map(|it| it.map(Arc::from));
+        let of = (QueueId(0), "".into());
+        self.check_scripts(of, (on_enqueue, on_failure), (to, Wanted::Nothing));
+    }
+
     fn check_scripts(
         &mut self,
         of: (QueueId, Arc<str>),
@@ -96,6 +122,10 @@ impl Engine {
             (Wanted::Create(spec), None) => AdminReply::Created(self.create(cx, &spec)),
             (Wanted::Update(..), Some(problem)) => {
                 AdminReply::Updated(Err(UpdateQueueError::ScriptRefused { problem }))
+            }
+            (Wanted::Nothing, problem) => {
+                let refused = |problem| CheckScriptsError::Refused { problem };
+                AdminReply::ScriptsChecked(problem.map(refused).map_or(Ok(()), Err))
             }
             (Wanted::Update(name, changes), None) => {
                 AdminReply::Updated(self.update(cx, &name, &changes))

@@ -1,9 +1,9 @@
 //! `on_enqueue`: fila-semantics 'Lua hooks', fila.md 'Scheduling metadata precedence'.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, Content, CreateQueueError, EngineConfig, KeyKind, KeyPart,
-    Limits, MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Request, ScriptFault,
-    ScriptOutcome, ScriptTask, UpdateQueueError,
+    AdminReply, AdminRequest, CheckScriptsError, ConnId, Content, CreateQueueError, EngineConfig,
+    KeyKind, KeyPart, Limits, MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Request,
+    ScriptFault, ScriptOutcome, ScriptTask, UpdateQueueError,
 };
 
 use crate::harness::{CONN, Harness, Msg, batch};
@@ -279,6 +279,36 @@ fn scripts_are_checked_before_a_queue_has_them() {
         panic!("jobs is there")
     };
     assert_eq!((it.config.lease_ms, &it.config.on_failure), (30_000, &None));
+}
+
+#[test]
+fn scripts_can_be_checked_for_their_own_sake() {
+    let mut s = Scripted::with(classified("jobs", "v1"));
+    let mut check = |on_enqueue: &str, on_failure: &str| {
+        let [on_enqueue, on_failure] = [on_enqueue, on_failure].map(|it| Some(it.to_owned()));
+        s.h.admin(AdminRequest::CheckScripts {
+            on_enqueue,
+            on_failure,
+        })
+    };
+    assert_eq!(check("v1", "retry"), AdminReply::ScriptsChecked(Ok(())));
+    let problem = "line 1: syntax error".to_owned();
+    let refused = CheckScriptsError::Refused { problem };
+    let reply = check("v1", "syntax error");
+    assert_eq!(reply, AdminReply::ScriptsChecked(Err(refused)));
+    let reply = check("v1", &"x".repeat((1 << 20) + 1));
+    assert!(
+        matches!(&reply, AdminReply::ScriptsChecked(Err(CheckScriptsError::Refused { problem }))
+            if problem.contains("1048577")),
+        "{reply:?}"
+    );
+    let mut h = Harness::new();
+    let reply = h.admin(AdminRequest::CheckScripts {
+        on_enqueue: Some("v1".to_owned()),
+        on_failure: None,
+    });
+    let refused = CheckScriptsError::Unsupported;
+    assert_eq!(reply, AdminReply::ScriptsChecked(Err(refused)));
 }
 
 #[test]

@@ -10,7 +10,9 @@ use axum::{
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use tanda_engine::{AdminReply, AdminRequest, MessageId, Permission, QueueNotFound};
+use tanda_engine::{
+    AdminReply, AdminRequest, CheckScriptsError, MessageId, Permission, QueueNotFound,
+};
 
 use super::{
     Door,
@@ -32,6 +34,7 @@ pub(super) fn router(door: Arc<Door>) -> Router {
         .route("/api/tanda/queues/{name}", get(inspect))
         .route("/api/tanda/queues/{name}/explain", get(explain))
         .route("/api/tanda/queues/{name}/purge", post(purge))
+        .route("/api/tanda/scripts/check", post(check_scripts))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -109,6 +112,28 @@ async fn purge(State(door): State<Arc<Door>>, asking: Asking, Path(name): Path<S
     Ok(Json(json!({ "purged": count })))
 }
 
+/// Loads scripts as for a queue; the protocols say only that one cannot be used, this says why.
+async fn check_scripts(
+    State(door): State<Arc<Door>>,
+    _asking: Asking,
+    Json(scripts): Json<Value>,
+) -> Answer {
+    let text = |name: &str| scripts.get(name).and_then(Value::as_str).map(str::to_owned);
+    let request = AdminRequest::CheckScripts {
+        on_enqueue: text("on_enqueue"),
+        on_failure: text("on_failure"),
+    };
+    let reply = door.asker.ask(request).await?;
+    let AdminReply::ScriptsChecked(outcome) = reply else {
+        return Err(mismatch(&reply));
+    };
+    let problem = outcome.err().map(|error| match error {
+        CheckScriptsError::Unsupported => "this broker runs no scripts".to_owned(),
+        CheckScriptsError::Refused { problem } => problem,
+    });
+    Ok(Json(json!({ "ok": problem.is_none(), "problem": problem })))
+}
+
 /// The `message=UUID` of a query.
 fn message_of(query: Option<&str>) -> Result<Option<MessageId>, Problem> {
     let Some(query) = query.filter(|query| !query.is_empty()) else {
@@ -131,8 +156,8 @@ async fn not_found(uri: Uri) -> Problem {
         StatusCode::NOT_FOUND,
         "not_found",
         format!("there is nothing at {}", uri.path()),
-        "the paths are /api/tanda/health, /api/tanda/node, /api/tanda/backup and \
-         /api/tanda/queues",
+        "the paths are /api/tanda/health, /api/tanda/node, /api/tanda/backup, \
+         /api/tanda/scripts/check and /api/tanda/queues",
     )
 }
 
@@ -141,7 +166,7 @@ async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         format!("{} does not take {method}", uri.path()),
-        "purge takes POST, everything else GET",
+        "purge and scripts/check take POST, everything else GET",
     )
 }
 

@@ -45,6 +45,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::Updated(_)
         | AdminReply::Deleted(_)
         | AdminReply::Purged(_)
+        | AdminReply::ScriptsChecked(_)
         | AdminReply::Stats(_)
         | AdminReply::Inspected(_)
         | AdminReply::Queues(_)

@@ -81,7 +81,10 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::ApiKeys(_)
         | AdminReply::AclSet(_)
         | AdminReply::Acl(_) => key_replies::on_reply(link, entry, reply),
-        AdminReply::Purged(_) | AdminReply::Explained(_) | AdminReply::Bootstrapped(_) => {
+        AdminReply::Purged(_)
+        | AdminReply::ScriptsChecked(_)
+        | AdminReply::Explained(_)
+        | AdminReply::Bootstrapped(_) => {
             let problem = "the broker answered a request that this protocol does not have";
             link.outbound
                 .error(id, ErrorCode::InternalError, problem, &[]);
