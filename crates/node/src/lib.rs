@@ -41,7 +41,7 @@ mod upkeep;
 
 pub use background::{BackgroundJob, BackgroundOutcome};
 pub use backup::{BackupError, BackupRefused, BackupSource};
-pub use config::NodeConfig;
+pub use config::{NodeConfig, ReclaimThresholds};
 pub use node::Node;
 pub use open::{OpenError, RecoveryProgress};
 pub use reclaim::Pinned;

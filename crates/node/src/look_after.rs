@@ -116,7 +116,11 @@ impl<D: Disk> Node<D> {
         self.snapshots.on_slice(&mut slices, end, done);
         self.slices = slices;
         if done {
-            // What is captured must be proven to be on disk, which the next batch says.
+            // What is captured must be proven to be on disk, which the next batch says. Behind the
+            // newest record there may be a marker, which nothing proves unless it is asked for.
+            if let Some(at) = self.snapshots.taken_at() {
+                self.log.want_proven(tanda_wal::Lsn(at.0));
+            }
             self.upkeep.want_marker(self.now);
         }
     }

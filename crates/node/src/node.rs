@@ -15,7 +15,7 @@ use crate::effects::{EffectQueue, failed_answer};
 use crate::keys::PublishedKeys;
 use crate::log_journal::LogJournal;
 use crate::pages::PageFile;
-use crate::reclaim::Reclaim;
+use crate::reclaim::{Rates, Reclaim};
 use crate::refuse::storage_failed;
 use crate::returns::Unreadable;
 use crate::snapshot::Snapshots;
@@ -84,8 +84,7 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) log_id: u128,
     pub(crate) memory_limit: u64,
-    /// Of reclaim, and the size of a segment.
-    pub(crate) rates: (u64, u64),
+    pub(crate) rates: Rates,
 }
 
 impl<D: Disk> Node<D> {
@@ -98,7 +97,7 @@ impl<D: Disk> Node<D> {
             snapshots,
             log_id,
             memory_limit,
-            rates: (reclaim_rate, segment_bytes),
+            rates,
         } = recovered;
         // Later than all that is recorded: message ids go on after the newest, and a message must
         // not seem to be enqueued in the future.
@@ -126,7 +125,7 @@ impl<D: Disk> Node<D> {
             told_waiting: false,
             pages,
             snapshots,
-            reclaim: Reclaim::new(now, reclaim_rate, segment_bytes),
+            reclaim: Reclaim::new(now, rates),
             published_keys: PublishedKeys::default(),
             copy: None,
             is_background_out: false,

@@ -10,6 +10,7 @@ use tanda_wal::{Disk, DiskCall, DiskError, Log};
 
 use crate::node::Recovered;
 use crate::pages::PageFile;
+use crate::reclaim::Rates;
 use crate::snapshot::files::{Found, look};
 use crate::snapshot::{Published, Schedule, Snapshots};
 use crate::stream::{StreamError, StreamHeader};
@@ -122,6 +123,7 @@ impl<D: Disk> Node<D> {
         now: Millis,
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Self, OpenError> {
+        let rates = Rates::of(&config);
         let mut engine_config = config.engine;
         engine_config.segment_shift = config.log.segment_bytes.trailing_zeros();
         let page_bytes = tanda_engine::page_bytes(engine_config.page_messages);
@@ -185,7 +187,7 @@ impl<D: Disk> Node<D> {
             snapshots: Snapshots::new(disk, schedule, found),
             log_id,
             memory_limit: config.memory_limit_bytes,
-            rates: (config.reclaim_bytes_per_second, segment_bytes),
+            rates,
         };
         Self::start(recovered, now).map_err(|error| OpenError::Record {
             at,

@@ -13,16 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use tanda_engine::{Lsn, Millis, Moved, SegmentUse, Survivor, SurvivorCursor};
 use tanda_wal::{ColdWriter, Disk, LogReader};
 
+use crate::{NodeConfig, ReclaimThresholds};
+
 /// How often segments are looked at.
 const CHOOSE_MS: u64 = 1_000;
 /// After copying failed.
 const RETRY_MS: u64 = 5_000;
-/// Nothing is copied while less than this many segments' worth is dead.
-const DEAD_SEGMENTS_MIN: u64 = 2;
-/// .. or less than this many percent of all that is kept.
-const DEAD_PERCENT_MIN: u64 = 25;
-/// Segments with a larger share of live bytes stay as they are.
-const LIVE_PERCENT_MAX: u64 = 50;
 /// Contents copied in one go: what is looked for is kept in memory.
 const ROUND_BYTES_MAX: u64 = 32 << 20;
 /// Segments emptied in one go.
@@ -59,9 +55,28 @@ pub struct Pinned {
     pub live_bytes: u64,
 }
 
+/// How fast and when contents are copied, and the size of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rates {
+    pub(crate) bytes_per_second: u64,
+    pub(crate) thresholds: ReclaimThresholds,
+    pub(crate) segment_bytes: u64,
+}
+
+impl Rates {
+    pub(crate) const fn of(config: &NodeConfig) -> Self {
+        Self {
+            bytes_per_second: config.reclaim_bytes_per_second,
+            thresholds: config.reclaim,
+            segment_bytes: config.log.segment_bytes,
+        }
+    }
+}
+
 /// See the module.
 pub(crate) struct Reclaim<D: Disk> {
     bytes_per_second: u64,
+    thresholds: ReclaimThresholds,
     segment_bytes: u64,
     stage: Stage<D>,
     /// Not before this: the rate, or a pause after a failure.
@@ -149,9 +164,15 @@ pub(crate) enum Next<'a> {
 }
 
 impl<D: Disk> Reclaim<D> {
-    pub(crate) fn new(now: Millis, bytes_per_second: u64, segment_bytes: u64) -> Self {
+    pub(crate) fn new(now: Millis, rates: Rates) -> Self {
+        let Rates {
+            bytes_per_second,
+            thresholds,
+            segment_bytes,
+        } = rates;
         Self {
             bytes_per_second,
+            thresholds,
             segment_bytes,
             stage: Stage::Idle,
             not_before: now.after_ms(CHOOSE_MS),
@@ -220,8 +241,8 @@ impl<D: Disk> Reclaim<D> {
             self.pinned.live_bytes += it.needed.bytes.min(it.file_bytes);
         }
         let dead = self.pinned.file_bytes - self.pinned.live_bytes;
-        let is_enough = dead >= DEAD_SEGMENTS_MIN * self.segment_bytes
-            && dead / DEAD_PERCENT_MIN >= self.pinned.file_bytes / 100;
+        let is_enough = dead >= self.thresholds.dead_segments_min * self.segment_bytes
+            && dead / self.thresholds.dead_percent_min.max(1) >= self.pinned.file_bytes / 100;
         if !is_enough {
             return;
         }
@@ -229,7 +250,7 @@ impl<D: Disk> Reclaim<D> {
             .into_iter()
             .filter(|it| {
                 it.needed.messages > 0
-                    && it.needed.bytes <= it.file_bytes / 100 * LIVE_PERCENT_MAX
+                    && it.needed.bytes <= it.file_bytes / 100 * self.thresholds.live_percent_max
                     && !it.windows.clone().any(|window| self.is_blocked(window))
             })
             .collect();

@@ -118,6 +118,11 @@ impl<D: Disk> Snapshots<D> {
         self.sequence
     }
 
+    /// The position of the one under way.
+    pub(crate) fn taken_at(&self) -> Option<Lsn> {
+        self.taking.as_ref().map(|taking| taking.header.at)
+    }
+
     pub(crate) const fn is_taking(&self) -> bool {
         self.taking.is_some()
     }

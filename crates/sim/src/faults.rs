@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use tanda_wal::DiskCall;
 use tanda_wal::mem_disk::Fault;
 
-use crate::host::Host;
+use crate::host::{Host, Pace};
 use crate::random::Random;
 
 /// One thing that goes wrong.
@@ -30,6 +30,43 @@ pub(crate) enum Strike {
     Room,
     /// A connection breaks.
     Cut,
+    /// A client ends its sending side and reads on.
+    HalfClose,
+    /// One direction of a connection stops for a while: a slow network, or a slow reader.
+    Stall,
+    /// A client is gone, and nothing tells the broker.
+    Vanish,
+    /// The disk becomes slow, at flushes, reads and background jobs.
+    Slow,
+    /// The disk is as quick as before.
+    Quick,
+    /// A bit of a file turns while the broker runs.
+    Rot,
+    /// Whatever turned bits is mended.
+    Mend,
+}
+
+impl Strike {
+    /// A call of the disk may fail, or the process end.
+    const fn is_of_disk(self) -> bool {
+        match self {
+            Self::PowerLoss
+            | Self::Kill
+            | Self::PowerLossSoon
+            | Self::DiskError
+            | Self::ShortCall
+            | Self::Full
+            | Self::Rot => true,
+            Self::Room
+            | Self::Cut
+            | Self::HalfClose
+            | Self::Stall
+            | Self::Vanish
+            | Self::Slow
+            | Self::Quick
+            | Self::Mend => false,
+        }
+    }
 }
 
 /// How often each fault strikes: once in so many steps, `None` never.
@@ -48,6 +85,13 @@ const RATES: &[(Strike, u64, u64)] = &[
     (Strike::Full, 500, 3_000),
     (Strike::Room, 100, 600),
     (Strike::Cut, 60, 1_500),
+    (Strike::HalfClose, 200, 3_000),
+    (Strike::Stall, 30, 1_000),
+    (Strike::Vanish, 300, 3_000),
+    (Strike::Slow, 300, 3_000),
+    (Strike::Quick, 50, 500),
+    (Strike::Rot, 100, 2_000),
+    (Strike::Mend, 100, 1_000),
 ];
 
 impl Plan {
@@ -59,8 +103,8 @@ impl Plan {
         for (strike, low, high) in RATES {
             let is_in = random.below(10) < share;
             let rate = random.between(*low, *high);
-            // A disk that fills up always gets room again.
-            if is_in || *strike == Strike::Room {
+            // What goes wrong for a while always ends.
+            if is_in || matches!(strike, Strike::Room | Strike::Quick | Strike::Mend) {
                 rates.push((*strike, rate));
             }
         }
@@ -69,9 +113,7 @@ impl Plan {
 
     /// The disk may fail calls in this run.
     pub(crate) fn has_disk_faults(&self) -> bool {
-        self.rates
-            .iter()
-            .any(|(strike, _)| !matches!(strike, Strike::Room | Strike::Cut))
+        self.rates.iter().any(|(strike, _)| strike.is_of_disk())
     }
 
     /// What strikes in this step.
@@ -86,7 +128,7 @@ impl Plan {
     }
 
     /// Sets up a fault of the disk.
-    pub(crate) fn prepare(&mut self, strike: Strike, host: &Host) {
+    pub(crate) fn prepare(&mut self, strike: Strike, host: &mut Host) {
         let random = &mut self.random;
         let disk = &host.disk;
         match strike {
@@ -108,8 +150,35 @@ impl Plan {
             }
             Strike::Full => disk.set_capacity(Some(disk.used_bytes() + random.below(40_000))),
             Strike::Room => disk.set_capacity(None),
-            Strike::PowerLoss | Strike::Kill | Strike::Cut => {}
+            Strike::Slow => {
+                host.pace = Pace {
+                    flush_ms: random.below(1_500),
+                    read_ms: random.below(20),
+                    background_ms: random.below(3_000),
+                };
+            }
+            Strike::Quick => host.pace = Pace::default(),
+            Strike::Rot => rot(random, host),
+            Strike::Mend => host.disk.mend(),
+            Strike::PowerLoss
+            | Strike::Kill
+            | Strike::Cut
+            | Strike::HalfClose
+            | Strike::Stall
+            | Strike::Vanish => {}
         }
+    }
+}
+
+/// One bit of any file, or a few of one.
+fn rot(random: &mut Random, host: &Host) {
+    let names = host.disk.names();
+    let Some(name) = random.pick(&names) else {
+        return;
+    };
+    let len = host.disk.content(name).map_or(0, |content| content.len());
+    for _ in 0..random.length(8) {
+        host.disk.rot(name, random.index(len));
     }
 }
 

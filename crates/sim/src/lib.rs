@@ -73,6 +73,20 @@ pub enum Canary {
     UnsyncedSnapshots,
     /// A page is written over the page in the slot before, as if that were free already.
     ReusedSlot,
+    /// Deliveries are reported as having left when they have only come.
+    DrainedEarly,
+    /// Purges are answered and forgotten.
+    ForgottenPurges,
+    /// Backups leave records out.
+    BackupGaps,
+    /// Deliveries of one turn come sorted by key.
+    SortedDeliveries,
+    /// A bit of what is read from the disk has turned, and nobody looks.
+    TurnedBits,
+    /// Files are removed by name only: they stay.
+    KeptFiles,
+    /// Timers of connections never ring.
+    NoTimers,
     /// The oldest segment is gone after a crash, as if nothing in it were needed any more.
     FreedSegment,
 }

@@ -12,6 +12,8 @@ const USAGE: &str = "\
 usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                  [--canary sync-lies|lost-writes|forgotten-acks|forgotten-messages|
                            repeated-delivery|unsynced-pages|unsynced-snapshots|reused-slot|
+                           drained-early|no-timers|forgotten-purges|
+                           backup-gaps|sorted-deliveries|turned-bits|kept-files|
                            freed-segment]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
@@ -94,6 +96,13 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "unsynced-pages" => Canary::UnsyncedPages,
                     "unsynced-snapshots" => Canary::UnsyncedSnapshots,
                     "reused-slot" => Canary::ReusedSlot,
+                    "drained-early" => Canary::DrainedEarly,
+                    "forgotten-purges" => Canary::ForgottenPurges,
+                    "backup-gaps" => Canary::BackupGaps,
+                    "sorted-deliveries" => Canary::SortedDeliveries,
+                    "turned-bits" => Canary::TurnedBits,
+                    "kept-files" => Canary::KeptFiles,
+                    "no-timers" => Canary::NoTimers,
                     "freed-segment" => Canary::FreedSegment,
                     _ => return None,
                 };

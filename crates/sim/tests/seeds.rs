@@ -16,11 +16,12 @@ fn passes(seed: u64) -> Report {
 #[test]
 fn the_fixed_seeds_hold_every_promise() {
     let mut sum = Counts::default();
-    let mut starts = 0;
+    let (mut starts, mut backups) = (0, 0);
     for seed in 0..SEEDS {
         let report = passes(seed);
         let counts = report.counts;
         starts += report.starts;
+        backups += report.backups;
         sum.confirmed += counts.confirmed;
         sum.duplicates += counts.duplicates;
         sum.unknown_sends += counts.unknown_sends;
@@ -40,6 +41,7 @@ fn the_fixed_seeds_hold_every_promise() {
         sum.dead_lettered,
         sum.redriven,
     ];
+    assert!(backups > SEEDS / 2, "{backups} backups");
     assert!(
         all.iter().all(|count| *count > SEEDS),
         "{sum:?}, {starts} starts"
@@ -161,6 +163,57 @@ fn snapshots_that_count_before_they_are_on_disk_are_found() {
 fn pages_written_over_others_are_found() {
     let found = found(Canary::ReusedSlot);
     assert!(!found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn deliveries_that_come_too_fast_for_their_reader_are_found() {
+    let found = found(Canary::DrainedEarly);
+    assert!(
+        found.contains(&"a slow reader costs bounded memory"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn peers_that_nobody_misses_are_found() {
+    let found = found(Canary::NoTimers);
+    assert!(
+        found.contains(&"a peer that is gone is noticed"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn purges_that_are_answered_and_forgotten_are_found() {
+    let found = found(Canary::ForgottenPurges);
+    assert!(found.contains(&"a purge is exact"), "{found:?}");
+}
+
+#[test]
+fn backups_with_gaps_are_found() {
+    let found = found(Canary::BackupGaps);
+    assert!(found.contains(&"a backup is one moment"), "{found:?}");
+}
+
+#[test]
+fn turns_out_of_order_are_found() {
+    let found = found(Canary::SortedDeliveries);
+    assert!(
+        found.contains(&"turns are fair in every window"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn bits_that_turned_and_nobody_saw_are_found() {
+    let found = found(Canary::TurnedBits);
+    assert!(found.contains(&"what is delivered was sent"), "{found:?}");
+}
+
+#[test]
+fn files_that_never_go_are_found() {
+    let found = found(Canary::KeptFiles);
+    assert!(found.contains(&"a dead log shrinks"), "{found:?}");
 }
 
 #[test]

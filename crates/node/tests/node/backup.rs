@@ -254,3 +254,22 @@ fn a_node_that_fails_ends_its_backup() {
     let reopened = Node::open(Arc::new(world.disk.crash()), small(), world.now);
     assert!(reopened.is_ok());
 }
+
+#[test]
+fn a_node_at_rest_is_backed_up_too() {
+    let mut world = World::reopened(MemDisk::new(1), START, small());
+    world.create(named("q"));
+    send(&mut world, 0..50);
+    // The log has said that all of it is on disk, and nothing more is to come.
+    world.pass(10_000, 100);
+    world.node.begin_backup().unwrap();
+    let records = rest_of(&mut ready(&mut world)).unwrap();
+    let mut copy = restored(&records);
+    assert_eq!(ack(&mut copy, 1, 100).len(), 50);
+    // The same after a start that finds nothing to do.
+    let mut again = World::reopened(world.disk.kill(), world.now, small());
+    again.pass(10_000, 100);
+    again.node.begin_backup().unwrap();
+    let records = rest_of(&mut ready(&mut again)).unwrap();
+    assert_eq!(ack(&mut restored(&records), 1, 100).len(), 50);
+}

@@ -142,6 +142,10 @@ impl Admin {
         let dedup_window_ms = random.one_in(4).then(|| dedup_window_ms(random));
         let max_attempts = random.one_in(3).then(|| attempts_max(random));
         let backoff_initial_ms = random.one_in(4).then(|| random.between(1, 200));
+        let backoff = random.one_in(4).then(|| random.below(4));
+        let backoff_max_ms = random.one_in(4).then(|| random.between(200, 3_000));
+        let reclaim_grace_ms = random.one_in(4).then(|| random.between(10, 2_000));
+        let park_dead_letter_after = random.one_in(4).then_some(1);
         // Rarely, so that most queues stay committed from first to last.
         let durability = random.one_in(30).then(|| random.below(2));
         facts.lease_ms.extend(lease_ms);
@@ -155,7 +159,11 @@ impl Admin {
             visibility_timeout_ms: lease_ms,
             dedup_window_ms,
             max_attempts,
+            backoff: backoff.and_then(|number| u8::try_from(number).ok()),
             backoff_initial_ms,
+            backoff_max_ms,
+            reclaim_grace_ms,
+            park_dead_letter_after,
             delivery_durability: durability.map(|number| u8::from(number == 1)),
             ..UpdateQueue::default()
         });

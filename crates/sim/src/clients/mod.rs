@@ -65,7 +65,11 @@ impl Client {
 
     /// One step of its own accord.
     pub(crate) fn act(&mut self, cx: &mut Cx<'_>) {
-        let Some(peer) = self.peer.as_mut().filter(|peer| peer.is_open) else {
+        let Some(peer) = self
+            .peer
+            .as_mut()
+            .filter(|peer| peer.is_open && !peer.has_ended)
+        else {
             return;
         };
         if self.is_resting {

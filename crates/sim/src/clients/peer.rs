@@ -19,6 +19,8 @@ pub(crate) struct Peer {
     pub(crate) out: Vec<u8>,
     /// The handshake is answered.
     pub(crate) is_open: bool,
+    /// It has ended its sending side: it reads only.
+    pub(crate) has_ended: bool,
     inbox: BytesMut,
     reassembler: Reassembler,
     next_id: u32,
@@ -39,6 +41,7 @@ impl Peer {
             conn,
             out: Vec::new(),
             is_open: false,
+            has_ended: false,
             inbox: BytesMut::new(),
             reassembler: Reassembler::new(ReassemblyLimits::default()),
             next_id: 0,

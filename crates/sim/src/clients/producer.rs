@@ -209,6 +209,17 @@ fn send(peer: &mut Peer, history: &History, tags: &[usize]) -> u32 {
     })
 }
 
+/// By the key's number, or any.
+fn weight(random: &mut Random, draw: &QueueDraw, key: Option<&str>) -> Option<u32> {
+    if draw.keeps_weights {
+        let number = key.and_then(|key| key.bytes().last());
+        return number.map(|digit| u32::from(digit % 5));
+    }
+    random
+        .percent(30)
+        .then(|| u32::try_from(random.below(5)).unwrap_or(1))
+}
+
 fn new_message(random: &mut Random, tag: usize, queue: String, draw: &QueueDraw) -> Sent {
     let mut headers = vec![(TAG_HEADER.to_owned(), tag.to_string())];
     let group = random.percent(90).then(|| random.below(3).to_string());
@@ -243,12 +254,11 @@ fn new_message(random: &mut Random, tag: usize, queue: String, draw: &QueueDraw)
         content,
         headers,
         payload,
+        weight: weight(random, draw, fairness_key.as_deref()),
         fairness_key,
-        weight: random
-            .percent(30)
-            .then(|| u32::try_from(random.below(5)).unwrap_or(1)),
         delay_ms: random.percent(15).then(|| random.below(3_000)),
         idempotency_key,
+        first_sent: u64::MAX,
         open: 0,
         unknown: 0,
         ids: std::collections::BTreeSet::new(),

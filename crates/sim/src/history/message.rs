@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use tanda_engine::Millis;
 
+use super::Order;
+
 /// A content that was sent, once or again and again. Its tag is its index in the history.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
@@ -19,6 +21,8 @@ pub(crate) struct Sent {
     pub(crate) group: Option<String>,
     /// The queue takes it once only.
     pub(crate) is_deduplicated: bool,
+    /// Number of its first send.
+    pub(crate) first_sent: u64,
     /// Sends without an answer so far.
     pub(crate) open: u32,
     /// Sends that will never be answered.
@@ -104,6 +108,7 @@ pub(crate) struct MessageFacts {
     pub(crate) extensions: Vec<ExtendSend>,
     /// Not again before `.1` when leased after `.0` with `.2` redrives: a nack's `retry_after`.
     pub(crate) retry_floor: Option<(Millis, Millis, u32)>,
+    pub(crate) order: Order,
     /// It was seen while the queues were drained.
     pub(crate) was_drained: bool,
 }
@@ -121,6 +126,11 @@ impl MessageFacts {
             settles: Vec::new(),
             extensions: Vec::new(),
             retry_floor: None,
+            order: Order {
+                confirmed: None,
+                ack_sent: None,
+                ack_ok: None,
+            },
             was_drained: false,
         }
     }

@@ -4,6 +4,8 @@
 //! here comes from bytes on the clients' side of the wire.
 
 mod message;
+mod order;
+mod purge;
 mod queue;
 
 use std::collections::BTreeMap;
@@ -16,6 +18,8 @@ use crate::invariants;
 
 use message::{ExtendSend, Sending, SettleSend};
 pub(crate) use message::{Holding, MessageFacts, Sent, enqueued_at};
+use order::Order;
+pub(crate) use purge::Purge;
 use queue::earlier;
 pub(crate) use queue::{
     Dedup, GROUP_HEADER, Grouping, QueueDraw, QueueFacts, TAG_HEADER, attempts_max,
@@ -28,6 +32,14 @@ pub(crate) struct Held {
     /// The queue it was delivered from.
     pub(crate) queue: String,
     pub(crate) id: u128,
+}
+
+/// A message that came while its queue was drained.
+#[derive(Clone, Debug)]
+pub(crate) struct Drained {
+    pub(crate) queue: String,
+    pub(crate) id: u128,
+    pub(crate) leased_at: Millis,
 }
 
 /// Counters of a run, to see that it did something.
@@ -62,6 +74,11 @@ pub(crate) struct History {
     /// No faults any more; every delivery counts as drained.
     pub(crate) is_draining: bool,
     pub(crate) counts: Counts,
+    pub(crate) purges: Vec<Purge>,
+    /// What came out of queues, dead-letter queues aside, while they were drained.
+    pub(crate) drained: Vec<Drained>,
+    /// Things that happened so far.
+    pub(crate) ticks: u64,
 }
 
 /// The queue a name belongs to, and whether it is its dead-letter queue.
@@ -121,7 +138,9 @@ impl History {
 
     /// A message was sent, once more.
     pub(crate) fn on_send(&mut self, tag: usize) {
+        let tick = self.tick();
         if let Some(sent) = self.sent.get_mut(tag) {
+            sent.first_sent = sent.first_sent.min(tick);
             sent.open += 1;
         }
     }
@@ -151,11 +170,13 @@ impl History {
                 ensure(!was_known, invariants::delivered_was_sent::NAME, || {
                     format!("id {id:032x} was given to two messages")
                 })?;
+                self.note_confirmed(id);
                 invariants::dedup::on_id(self, id)?;
             }
             SendOutcome::Duplicate(id) => {
                 self.counts.duplicates += 1;
                 self.learn(tag, id)?.is_confirmed = true;
+                self.note_confirmed(id);
                 invariants::dedup::on_duplicate(self, tag, id, sent_at)?;
                 invariants::dedup::on_id(self, id)?;
             }
@@ -186,6 +207,13 @@ impl History {
         self.hold(id, message)?;
         invariants::one_per_group::on_delivery(self, id)?;
         self.counts.delivered += 1;
+        if self.is_draining {
+            self.drained.push(Drained {
+                queue: message.queue.to_owned(),
+                id,
+                leased_at: Millis(message.meta.leased_at_ms),
+            });
+        }
         let is_main = !main_of(message.queue).1;
         self.counts.dead_lettered += u64::from(!is_main);
         self.counts.redriven += u64::from(message.meta.redrive_count > 0);
@@ -197,6 +225,9 @@ impl History {
 
     /// An ack or nack is on its way.
     pub(crate) fn on_settle_sent(&mut self, now: Millis, held: &Held, is_ack: bool) {
+        if is_ack {
+            self.note_ack_sent(held);
+        }
         let Some(message) = self.messages.get_mut(&held.id) else {
             return;
         };
@@ -236,6 +267,9 @@ impl History {
         held: &Held,
         settled: Settled,
     ) {
+        if settled == Settled::Ack {
+            self.note_acked(held);
+        }
         let Some(message) = self.messages.get_mut(&held.id) else {
             return;
         };

@@ -45,6 +45,8 @@ pub(crate) struct QueueDraw {
     pub(crate) backoff_initial_ms: u64,
     pub(crate) backoff_max_ms: u64,
     pub(crate) reclaim_grace_ms: u64,
+    /// Each fairness key keeps its weight; else each message has one of its own.
+    pub(crate) keeps_weights: bool,
 }
 
 impl QueueDraw {
@@ -70,6 +72,7 @@ impl QueueDraw {
             backoff_initial_ms: random.between(1, 300),
             backoff_max_ms: random.between(300, 3_000),
             reclaim_grace_ms: random.between(10, 2_000),
+            keeps_weights: random.percent(75),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Bugs built into the glue between sessions and node.
 
-use tanda_engine::{Event, MessageId, Millis, PublishResult, Request, Settlement};
+use tanda_engine::{
+    AdminReply, AdminRequest, Event, MessageId, Millis, PublishResult, Request, Settlement,
+};
 
 use crate::Canary;
 
@@ -39,6 +41,14 @@ impl Toll {
                 let results = ids.collect();
                 (reply, Event::Published { token, results })
             }
+            Request::Admin {
+                reply,
+                request: AdminRequest::PurgeQueue { .. },
+            } if canary == Canary::ForgottenPurges => {
+                let (token, answer) = (reply.token, AdminReply::Purged(Ok(0)));
+                let reply = Box::new(answer);
+                return Some((u64::MAX, Event::Admin { token, reply }));
+            }
             Request::Settle { .. }
             | Request::Publish { .. }
             | Request::Connect { .. }
@@ -62,5 +72,27 @@ impl Toll {
         }
         self.deliveries += 1;
         self.deliveries.is_multiple_of(50)
+    }
+}
+
+/// What the canaries of deliveries do to one.
+pub(super) fn spoil(canary: Canary, event: &mut Event) {
+    let Event::Delivery { batch, .. } = event else {
+        return;
+    };
+    if canary == Canary::SortedDeliveries {
+        let mut items = core::mem::take(&mut batch.items);
+        items.sort_by_key(|item| batch.fairness_key(item).to_owned());
+        batch.items = items;
+    }
+    if canary == Canary::TurnedBits
+        && let Some(chunk) = batch.chunks.first_mut()
+    {
+        let mut bytes = chunk.to_vec();
+        let middle = bytes.len() / 2;
+        if let Some(byte) = bytes.get_mut(middle) {
+            *byte ^= 1;
+        }
+        *chunk = bytes.into();
     }
 }

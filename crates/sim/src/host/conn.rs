@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{ConnId, Event, Millis};
+use tanda_engine::{ConnId, DeliveryItem, Event, Millis, Request};
 use tanda_session::fila::{FilaSession, SessionConfig};
 
 /// See the module.
@@ -17,12 +17,58 @@ pub(crate) struct Conn {
     pub(crate) mail: VecDeque<Event>,
     /// The client's index in the world.
     pub(crate) client: usize,
-    /// The client is gone; the broker has not noticed.
-    pub(crate) is_cut: bool,
+    /// What the client's end of the connection is like.
+    pub(crate) far_end: FarEnd,
+    /// Nothing arrives at the broker before.
+    pub(crate) to_broker_from: Millis,
+    /// Nothing arrives at the client before, or it reads nothing.
+    pub(crate) to_client_from: Millis,
+    /// Bytes that the network keeps for a client that does not read.
+    pub(crate) window_bytes: usize,
+    /// What was given to the session and has not left.
+    pub(crate) load: Load,
+    /// The server waits no longer for its peer.
+    pub(crate) is_given_up: bool,
+    /// When bytes last came.
+    read_at: Millis,
+    /// Since when the network has taken nothing of what waits.
+    blocked_at: Option<Millis>,
 }
 
+/// The client's end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FarEnd {
+    /// It sends and reads.
+    Open,
+    /// It has ended its sending side, and reads. The broker has not noticed.
+    HalfClosed,
+    /// It is gone; the broker has not noticed, and will when it looks.
+    Cut,
+    /// It is gone, and nothing will tell the broker.
+    Vanished,
+}
+
+/// Deliveries on their way through the session, as the engine counts them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Load {
+    /// Released, and not reported as drained.
+    pub(crate) budget_bytes: u64,
+    /// The heaviest single delivery so far.
+    pub(crate) heaviest_bytes: u64,
+    /// Items of the largest request so far.
+    pub(crate) items_max: usize,
+}
+
+/// How long the server waits for the rest of a frame, and for a peer that reads nothing.
+pub(crate) const PATIENCE_MS: u64 = 60_000;
+
 impl Conn {
-    pub(crate) fn new(number: u64, client: usize, config: Arc<SessionConfig>, now: Millis) -> Self {
+    pub(crate) fn new(
+        number: u64,
+        (client, window_bytes): (usize, usize),
+        config: Arc<SessionConfig>,
+        now: Millis,
+    ) -> Self {
         Self {
             session: FilaSession::new(ConnId(number), config, now),
             input: BytesMut::new(),
@@ -30,8 +76,83 @@ impl Conn {
             to_client: BytesMut::new(),
             mail: VecDeque::new(),
             client,
-            is_cut: false,
+            far_end: FarEnd::Open,
+            to_broker_from: now,
+            to_client_from: now,
+            window_bytes,
+            load: Load::default(),
+            is_given_up: false,
+            read_at: now,
+            blocked_at: None,
         }
+    }
+
+    /// The client reads what arrives.
+    pub(crate) const fn is_read(&self) -> bool {
+        matches!(self.far_end, FarEnd::Open | FarEnd::HalfClosed)
+    }
+
+    /// Nothing more will come from the client than what is on its way.
+    pub(crate) const fn is_ended(&self) -> bool {
+        matches!(self.far_end, FarEnd::Cut | FarEnd::HalfClosed)
+    }
+
+    /// The session asks this of the engine.
+    pub(crate) fn note(&mut self, request: &Request) {
+        let items = match request {
+            Request::Publish { batch, .. } => batch.items.len(),
+            Request::Settle { batch, .. } => batch.items.len(),
+            Request::Drained { bytes, .. } => {
+                let load = self.load.budget_bytes;
+                self.load.budget_bytes = load.saturating_sub(*bytes);
+                return;
+            }
+            Request::Connect { .. }
+            | Request::Disconnect { .. }
+            | Request::Subscribe { .. }
+            | Request::Grant { .. }
+            | Request::Unsubscribe { .. }
+            | Request::Admin { .. }
+            | Request::ScriptDone { .. } => return,
+        };
+        self.load.items_max = self.load.items_max.max(items);
+    }
+
+    /// The engine says this to the session.
+    pub(crate) fn load_with(&mut self, event: &Event) {
+        if let Event::Delivery { batch, .. } = event {
+            self.load.budget_bytes += batch.budget_bytes();
+            let items = batch.items.iter().map(DeliveryItem::budget_bytes);
+            let heaviest = items.max().unwrap_or(0);
+            self.load.heaviest_bytes = self.load.heaviest_bytes.max(heaviest);
+        }
+    }
+
+    pub(crate) const fn on_read(&mut self, now: Millis) {
+        self.read_at = now;
+    }
+
+    /// The network took so many bytes of what waits.
+    pub(crate) fn on_taken(&mut self, now: Millis, count: usize) {
+        if self.session.output().is_empty() {
+            self.blocked_at = None;
+        } else if count > 0 || self.blocked_at.is_none() {
+            self.blocked_at = Some(now);
+        }
+    }
+
+    /// When the server gives up on a peer that stopped in a frame, or reads nothing.
+    pub(crate) fn socket_deadline(&self) -> Option<Millis> {
+        let in_a_frame = !self.input.is_empty() && self.session.wants_read();
+        let read = in_a_frame.then(|| self.read_at.after_ms(PATIENCE_MS));
+        let written = self.blocked_at.map(|at| at.after_ms(PATIENCE_MS));
+        read.into_iter().chain(written).min()
+    }
+
+    /// The next moment at which something is due.
+    pub(crate) fn next_deadline(&self) -> Option<Millis> {
+        let own = self.session.next_deadline();
+        own.into_iter().chain(self.socket_deadline()).min()
     }
 
     /// Frames that were read before there was room for them.

@@ -3,26 +3,39 @@
 //! Owns the node, its outstanding flush, the command channel and the broker's ends of connections.
 //! Each method is one thing that can happen; the world draws which one happens next.
 
+mod backup;
 mod canary;
 mod conn;
+mod disk_work;
+mod door;
+mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Buf;
 use tanda_engine::{ConnId, Event, Millis, Request};
-use tanda_node::{BackgroundJob, BackgroundOutcome, Node, NodeConfig, OpenError};
+use tanda_node::{Node, NodeConfig, OpenError};
 use tanda_session::fila::SessionConfig;
+use tanda_wal::Disk;
 use tanda_wal::mem_disk::MemDisk;
-use tanda_wal::{Disk, FlushJob, FlushOutcome};
 
 use crate::Canary;
 use crate::disk::SimDisk;
+use crate::failure::Check;
+use crate::invariants::bounded_memory::{self, Bounds};
 use crate::random::Random;
 use crate::trace::Trace;
 
+use backup::Backup;
+pub(crate) use backup::BackupStep;
 use canary::Toll;
-pub(crate) use conn::Conn;
+pub(crate) use conn::{Conn, FarEnd, Load, PATIENCE_MS};
+use disk_work::DiskWork;
+pub(crate) use disk_work::Pace;
+pub(crate) use door::Answer;
+use door::{DOOR, Door};
+use settings::Settings;
 
 /// Requests in the command channel.
 const CHANNEL_MAX: usize = 64;
@@ -42,15 +55,18 @@ pub(crate) enum Death {
 pub(crate) struct Host {
     pub(crate) disk: MemDisk,
     canary: Canary,
-    config: NodeConfig,
+    pub(crate) config: NodeConfig,
     pub(crate) session_config: Arc<SessionConfig>,
     pub(crate) node: Option<Node<SimDisk>>,
     pub(crate) channel: VecDeque<Request>,
     pub(crate) conns: BTreeMap<u64, Conn>,
-    job: Option<FlushJob<SimDisk>>,
-    outcome: Option<FlushOutcome<SimDisk>>,
-    background_job: Option<BackgroundJob<SimDisk>>,
-    background_outcome: Option<BackgroundOutcome<SimDisk>>,
+    /// How slow the disk is now.
+    pub(crate) pace: Pace,
+    work: DiskWork,
+    door: Door,
+    backup: Backup,
+    /// Bytes that a connection's network holds.
+    window_bytes: usize,
     released: Vec<(ConnId, Event)>,
     next_conn: u64,
     toll: Toll,
@@ -58,37 +74,24 @@ pub(crate) struct Host {
 
 impl Host {
     pub(crate) fn new(seed: u64, canary: Canary) -> Self {
-        let mut random = Random::stream(seed, "settings");
-        let mut config = NodeConfig::new(u128::from(seed));
-        config.log = tanda_wal::Config::small(u128::from(seed), 0);
-        config.log.segment_bytes = 16 << (10 + random.below(3));
-        config.log.chunk_bytes = 4096 << random.below(3);
-        config.log.cache_bytes = random.index(128 << 10);
-        config.log.read_cache_bytes = random.index(32 << 10);
-        // Snapshots and pages come often and at other moments in every run.
-        config.snapshot_bytes = config.log.segment_bytes * random.between(1, 6);
-        config.snapshot_messages = random.between(50, 2000);
-        config.engine.page_messages = u32::try_from(random.between(1, 12)).unwrap_or(1);
-        config.engine.lane_hot = u32::try_from(random.between(1, 30)).unwrap_or(1);
-        config.engine.quantum = u32::try_from(random.between(1, 3)).unwrap_or(1);
-        let session_config = SessionConfig {
-            max_frame_size: *random.pick(&[1024, 8192, 16 << 20]).unwrap_or(&0),
-            outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&0),
-            requests_in_flight_max: random.length(64),
-            ..SessionConfig::default()
-        };
+        let Settings {
+            config,
+            session,
+            window_bytes,
+        } = Settings::draw(seed);
         Self {
             disk: MemDisk::new(Random::stream(seed, "disk").draw()),
             canary,
             config,
-            session_config: Arc::new(session_config),
+            session_config: Arc::new(session),
             node: None,
             channel: VecDeque::new(),
             conns: BTreeMap::new(),
-            job: None,
-            outcome: None,
-            background_job: None,
-            background_outcome: None,
+            pace: Pace::default(),
+            work: DiskWork::default(),
+            door: Door::default(),
+            backup: Backup::None,
+            window_bytes,
             released: Vec::new(),
             next_conn: 0,
             toll: Toll::default(),
@@ -107,11 +110,10 @@ impl Host {
     /// Ends the process: everything in memory is gone. Returns whose connections were cut.
     pub(crate) fn die(&mut self, death: Death) -> Vec<usize> {
         self.node = None;
-        self.job = None;
-        self.outcome = None;
-        self.background_job = None;
-        self.background_outcome = None;
+        self.work = DiskWork::default();
         self.released.clear();
+        self.lose_door();
+        self.lose_backup();
         self.channel.clear();
         self.disk = match death {
             Death::PowerLoss => self.disk.crash(),
@@ -123,7 +125,7 @@ impl Host {
         let conns = std::mem::take(&mut self.conns);
         conns
             .into_values()
-            .filter(|conn| !conn.is_cut)
+            .filter(Conn::is_read)
             .map(|conn| conn.client)
             .collect()
     }
@@ -151,17 +153,13 @@ impl Host {
         Node::open(disk, self.config.clone(), now)
     }
 
-    pub(crate) const fn is_flushing(&self) -> bool {
-        self.job.is_some() || self.outcome.is_some()
-    }
-
     /// Accepts a connection; `None` while the process is down.
     pub(crate) fn accept(&mut self, client: usize, now: Millis) -> Option<u64> {
         self.node.as_ref()?;
         self.next_conn += 1;
         let conn = Conn::new(
             self.next_conn,
-            client,
+            (client, self.window_bytes),
             Arc::clone(&self.session_config),
             now,
         );
@@ -180,6 +178,7 @@ impl Host {
         let count = most.min(conn.to_broker.len());
         let bytes = conn.to_broker.split_to(count);
         conn.input.extend_from_slice(&bytes);
+        conn.on_read(now);
         conn.session.on_bytes(now, &mut conn.input);
         self.pump(number);
         count
@@ -190,10 +189,12 @@ impl Host {
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
+        let room = conn.window_bytes.saturating_sub(conn.to_client.len());
         let output = conn.session.output();
-        let count = most.min(output.len());
+        let count = most.min(output.len()).min(room);
         let bytes = output.split_to(count);
         conn.to_client.extend_from_slice(&bytes);
+        conn.on_taken(now, count);
         if count > 0 {
             conn.session.on_written(count);
             conn.decode_rest(now);
@@ -216,17 +217,28 @@ impl Host {
         count
     }
 
-    /// The session's timers.
+    /// The timers of sessions and sockets.
     pub(crate) fn session_timers(&mut self, now: Millis) -> usize {
+        if self.canary == Canary::NoTimers {
+            return 0;
+        }
         let due: Vec<u64> = self
             .conns
             .iter()
-            .filter(|(_, conn)| conn.session.next_deadline().is_some_and(|at| at <= now))
+            .filter(|(_, conn)| conn.next_deadline().is_some_and(|at| at <= now))
             .map(|(number, _)| *number)
             .collect();
         for number in &due {
-            if let Some(conn) = self.conns.get_mut(number) {
-                conn.session.on_timer(now);
+            let Some(conn) = self.conns.get_mut(number) else {
+                continue;
+            };
+            conn.session.on_timer(now);
+            let is_over = conn.socket_deadline().is_some_and(|at| at <= now);
+            // Of a client that is gone nobody needs to hear; others see it when they look.
+            if is_over && conn.far_end == FarEnd::Vanished {
+                self.close(*number);
+            } else if is_over {
+                conn.is_given_up = true;
             }
             self.pump(*number);
         }
@@ -239,6 +251,7 @@ impl Host {
             return;
         };
         while let Some(request) = conn.session.next_request() {
+            conn.note(&request);
             // Room for a connection's end is always found, as in `server`.
             let is_last = matches!(request, Request::Disconnect { .. });
             if self.channel.len() < CHANNEL_MAX || is_last {
@@ -260,14 +273,22 @@ impl Host {
 
     /// The node takes requests from the channel.
     pub(crate) fn handle(&mut self, most: usize, now: Millis) -> usize {
-        let Some(node) = &mut self.node else { return 0 };
-        if self.job.is_some() && node.backlog_bytes() > BACKLOG_BYTES_MAX {
+        let Some(node) = &self.node else { return 0 };
+        if self.work.is_flushing() && node.backlog_bytes() > BACKLOG_BYTES_MAX {
             return 0;
         }
         let count = most.min(self.channel.len());
-        for request in self.channel.drain(..count) {
+        for _ in 0..count {
+            let Some(request) = self.channel.pop_front() else {
+                break;
+            };
             match self.toll.forget(self.canary, now, &request) {
-                None => node.handle(now, request),
+                None => {
+                    if let Some(node) = &mut self.node {
+                        node.handle(now, request);
+                    }
+                }
+                Some((conn, event)) if conn == DOOR.0 => self.on_door_event(event),
                 Some((conn, event)) => {
                     if let Some(conn) = self.conns.get_mut(&conn) {
                         conn.mail.push_back(event);
@@ -283,75 +304,41 @@ impl Host {
         self.node.as_mut().is_some_and(|node| node.run(now))
     }
 
-    pub(crate) fn take_flush(&mut self) -> bool {
-        if self.is_flushing() {
-            return false;
-        }
-        self.job = self.node.as_mut().and_then(Node::take_flush);
-        self.job.is_some()
-    }
-
-    /// The sync thread does its work.
-    pub(crate) fn run_flush(&mut self) -> bool {
-        let Some(job) = self.job.take() else {
-            return false;
-        };
-        self.outcome = Some(job.run());
-        true
-    }
-
-    /// The node hears of it.
-    pub(crate) fn finish_flush(&mut self, now: Millis) -> bool {
-        let (Some(node), Some(outcome)) = (&mut self.node, self.outcome.take()) else {
-            return false;
-        };
-        node.on_flushed(now, outcome);
-        true
-    }
-
-    pub(crate) fn take_background(&mut self) -> bool {
-        if self.background_job.is_some() || self.background_outcome.is_some() {
-            return false;
-        }
-        self.background_job = self.node.as_mut().and_then(Node::take_background);
-        self.background_job.is_some()
-    }
-
-    /// The background thread does its work.
-    pub(crate) fn run_background(&mut self) -> bool {
-        let Some(job) = self.background_job.take() else {
-            return false;
-        };
-        self.background_outcome = Some(job.run());
-        true
-    }
-
-    /// The node hears of it.
-    pub(crate) fn finish_background(&mut self, now: Millis) -> bool {
-        let (Some(node), Some(outcome)) = (&mut self.node, self.background_outcome.take()) else {
-            return false;
-        };
-        node.on_background(now, outcome);
-        true
-    }
-
     /// What may leave goes into the mailboxes.
     pub(crate) fn release(&mut self, now: Millis, trace: &mut Trace) -> usize {
         let Some(node) = &mut self.node else { return 0 };
         node.drain_released(&mut self.released);
+        for (_, event) in &mut self.released {
+            canary::spoil(self.canary, event);
+        }
         let count = self.released.len();
-        for (conn, event) in self.released.drain(..) {
+        let mut released = core::mem::take(&mut self.released);
+        for (conn, event) in released.drain(..) {
             trace.note(now, || {
                 format!("  released to c{}: {}", conn.0, name_of(&event))
             });
-            let Some(conn) = self.conns.get_mut(&conn.0) else {
+            if conn == DOOR {
+                self.on_door_event(event);
+                continue;
+            }
+            let conn_number = conn.0;
+            let Some(conn) = self.conns.get_mut(&conn_number) else {
                 continue;
             };
+            conn.load_with(&event);
+            if self.canary == Canary::DrainedEarly
+                && let Event::Delivery { batch, .. } = &event
+            {
+                let bytes = batch.budget_bytes();
+                let conn = ConnId(conn_number);
+                self.channel.push_back(Request::Drained { conn, bytes });
+            }
             if self.toll.repeats(self.canary, &event) {
                 conn.mail.push_back(event.clone());
             }
             conn.mail.push_back(event);
         }
+        self.released = released;
         count
     }
 
@@ -361,8 +348,23 @@ impl Host {
         let sessions = self
             .conns
             .values()
-            .filter_map(|conn| conn.session.next_deadline());
+            .filter_map(|conn| conn.next_deadline())
+            .filter(|_| self.canary != Canary::NoTimers);
         sessions.chain(node).min()
+    }
+
+    /// No connection holds more than its bounds.
+    pub(crate) fn check_loads(&mut self) -> Check {
+        let bounds = Bounds {
+            outbound_bytes: self.session_config.outbound_bytes_max,
+            reply_bytes: self.session_config.reply_bytes_max,
+            requests: self.session_config.requests_in_flight_max as u64,
+        };
+        for conn in self.conns.values_mut() {
+            let waiting = conn.session.output().len() as u64;
+            bounded_memory::of_connection(bounds, conn.load, waiting)?;
+        }
+        Ok(())
     }
 
     pub(crate) fn assert_invariants(&self) {

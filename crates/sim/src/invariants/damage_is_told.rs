@@ -30,7 +30,7 @@ pub(crate) fn when_opened(
     for (id, [main, dead_letters]) in places {
         let is_there = *main != MessagePlace::Unknown || *dead_letters != MessagePlace::Unknown;
         let message = history.message(*id)?;
-        ensure(is_there || !must_be_there(history, message), NAME, || {
+        ensure(is_there || !must_be_there(history, *id), NAME, || {
             format!(
                 "a bit of {file} turned at {offset}; the node started without a word, and \
                  {id:032x} (message {}) is gone",

@@ -23,12 +23,14 @@ pub(crate) fn on_id(history: &History, id: u128) -> Check {
     let mut ids = sent.ids.iter().copied();
     let mut older = ids.next();
     for newer in ids {
-        let left_at = older.and_then(|id| history.message(id).ok()?.ack_sent);
+        let acked_at = older.and_then(|id| history.message(id).ok()?.ack_sent);
+        let purged_at = older.and_then(|id| history.purged_at_min(id));
+        let left_at = acked_at.into_iter().chain(purged_at).min();
         let came_at = enqueued_at(newer);
         let is_over = left_at.is_some_and(|at| at.after_ms(window_ms) <= came_at);
         ensure(is_over, NAME, || {
             format!(
-                "message {tag} of {:?} was stored as {older:032x?}, acked at {left_at:?} at the \
+                "message {tag} of {:?} was stored as {older:032x?}, gone at {left_at:?} at the \
                  earliest, and again as {newer:032x} at {came_at:?}; the window is {window_ms} ms",
                 sent.queue
             )

@@ -6,7 +6,7 @@
 use tanda_wire::fila::delivery::DeliveryMessage;
 
 use crate::failure::{Check, Violation, ensure};
-use crate::history::{History, TAG_HEADER, enqueued_at, main_of};
+use crate::history::{History, Sent, TAG_HEADER, enqueued_at, main_of};
 
 pub(crate) const NAME: &str = "what is delivered was sent";
 
@@ -52,6 +52,40 @@ pub(crate) fn tag_of(history: &History, message: &DeliveryMessage<'_>) -> Result
         )
     })?;
     Ok(tag)
+}
+
+/// A message as it lies in a broker without clients.
+pub(crate) struct Stored<'a> {
+    pub(crate) id: u128,
+    pub(crate) queue: &'a str,
+    pub(crate) content: &'a [u8],
+    pub(crate) fairness_key: &'a str,
+    pub(crate) weight: u32,
+}
+
+/// A message of a restored backup is one that clients know, or one of theirs that they have not
+/// seen since, unchanged.
+pub(crate) fn when_restored(history: &History, stored: &Stored<'_>) -> Check {
+    let Stored { id, queue, .. } = stored;
+    let name = main_of(queue).0;
+    let is_sent = |sent: &Sent| sent.queue == name && sent.content == stored.content;
+    let sent = match history.messages.get(id) {
+        Some(message) => history.sent.get(message.tag).filter(|sent| is_sent(sent)),
+        None => history.sent.iter().find(|sent| is_sent(sent)),
+    };
+    let sent = sent.ok_or_else(|| Violation {
+        invariant: NAME,
+        what: format!("{id:032x} of {queue:?} was restored, and was not sent so"),
+    })?;
+    let key = sent.fairness_key.as_deref().unwrap_or_default();
+    let weight = sent.weight.unwrap_or(1).max(1);
+    let is_same = stored.fairness_key == key && stored.weight == weight;
+    ensure(is_same, NAME, || {
+        format!(
+            "{id:032x}: fairness key {key:?} with weight {weight} was restored as {:?} with {}",
+            stored.fairness_key, stored.weight
+        )
+    })
 }
 
 /// A message has no more ids than sends that may have stored it.

@@ -8,15 +8,14 @@ use crate::history::History;
 
 pub(crate) const NAME: &str = "nothing confirmed is lost";
 
-/// When all queues are empty, every confirmed message was acked by somebody.
+/// When all queues are empty, every confirmed message was acked or purged by somebody.
 pub(crate) fn when_drained(history: &History) -> Check {
     for (id, message) in &history.messages {
         let sent = history.sent(message.tag)?;
         if history.queue(&sent.queue)?.is_scratch {
             continue;
         }
-        let is_gone_by_ack = message.ack_sent.is_some();
-        ensure(is_gone_by_ack || !message.is_confirmed, NAME, || {
+        ensure(!history.must_be_there(*id), NAME, || {
             format!(
                 "{id:032x} (message {}) was confirmed in {:?} and is not there; delivered {} \
                  times before",

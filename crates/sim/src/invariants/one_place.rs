@@ -6,16 +6,19 @@
 use tanda_engine::MessagePlace;
 
 use crate::failure::{Check, ensure};
-use crate::history::{History, MessageFacts};
+use crate::history::History;
 use crate::world::Places;
 
 pub(crate) const NAME: &str = "one message, one place";
 
-/// The message must be there: it was confirmed, and nobody acked it.
-pub(crate) fn must_be_there(history: &History, message: &MessageFacts) -> bool {
+/// The message must be there: it was confirmed, and nobody acked or purged it.
+pub(crate) fn must_be_there(history: &History, id: u128) -> bool {
+    let Ok(message) = history.message(id) else {
+        return false;
+    };
     let sent = history.sent(message.tag);
     let queue = sent.and_then(|sent| history.queue(&sent.queue));
-    message.is_confirmed && message.ack_sent.is_none() && queue.is_ok_and(|it| !it.is_scratch)
+    history.must_be_there(id) && queue.is_ok_and(|it| !it.is_scratch)
 }
 
 /// What the broker says of its places after it was opened on what a crash has left.
@@ -35,7 +38,7 @@ pub(crate) fn when_opened(history: &History, places: &Places) -> Check {
             format!("{id:032x} is in two places: {of_main:?} and {of_dead_letters:?}")
         })?;
         let is_there = is_in_main || is_in_dead_letters;
-        ensure(is_there || !must_be_there(history, message), NAME, || {
+        ensure(is_there || !must_be_there(history, *id), NAME, || {
             format!(
                 "{id:032x} (message {}) is in no place after a crash",
                 message.tag

@@ -3,7 +3,7 @@
 //! Source: `docs/formats/log.md`, "Recovery" and "Errors": a torn tail is not corruption; a failed
 //! write or sync poisons the log until restart; a full disk is an alarm.
 
-use tanda_node::OpenError;
+use tanda_node::{NodeStats, OpenError};
 
 use crate::failure::Violation;
 
@@ -18,6 +18,17 @@ pub(crate) fn on_open_failed(error: &OpenError, disk_is_sound: bool) -> Result<(
     Err(Violation {
         invariant: NAME,
         what: format!("the node does not open: {error}"),
+    })
+}
+
+/// At the end, with nothing left, publishes are taken again.
+pub(crate) fn has_room(stats: &NodeStats) -> Result<(), Violation> {
+    if !stats.memory_full && !stats.storage_full {
+        return Ok(());
+    }
+    Err(Violation {
+        invariant: NAME,
+        what: format!("an empty broker refuses publishes: {stats:?}"),
     })
 }
 

@@ -28,9 +28,9 @@ pub(crate) fn before_drain(history: &History, queue: &str, counted: Counted) -> 
     }
     let is_committed = facts.is_committed();
     let (mut low, mut high) = (0_u64, 0_u64);
-    for message in history.messages.values() {
+    for (id, message) in &history.messages {
         if history.sent(message.tag)?.queue == queue {
-            low += u64::from(message.is_confirmed && message.ack_sent.is_none());
+            low += u64::from(history.must_be_there(*id));
             high += u64::from(message.ack_ok.is_none() || !is_committed);
         }
     }

@@ -4,8 +4,10 @@ use tanda_engine::Millis;
 
 use crate::clients::{Client, Consumer, Manner, Role};
 use crate::failure::{Check, Violation, ensure};
+use crate::host::{Conn, FarEnd};
+use crate::invariants::log_shrinks::{self, Fixed};
 use crate::invariants::statistics::{self, Counted};
-use crate::invariants::{log_shrinks, nothing_lost, protocol, recovers};
+use crate::invariants::{fair_in_windows, gone_peers, nothing_lost, protocol, recovers};
 use crate::random::Random;
 
 use super::World;
@@ -19,10 +21,19 @@ const DEADLINES_MAX: usize = 20_000;
 /// Simulated time that draining may take: the longest lease, delay and backoff several times.
 const DRAIN_MS_MAX: u64 = 300_000;
 
+/// Simulated time until a snapshot that was asked for counts, at rest.
+const SNAPSHOT_MS_MAX: u64 = 60_000;
+
+/// Simulated time until what is dead has gone: a round of copying at the slowest rate, and more.
+const SETTLE_MS: u64 = 60_000;
+
 impl World {
     pub(super) fn heal(&mut self) -> Check {
         self.trace.event(self.now, "heal", 0, &[]);
         self.host.disk.set_capacity(None);
+        self.host.disk.mend();
+        self.host.hurry();
+        self.host.drop_backup();
         let is_ill = self
             .host
             .node
@@ -36,17 +47,26 @@ impl World {
             client.is_resting = true;
         }
         self.calm()?;
+        self.end_backup()?;
+        self.notice_the_gone()?;
         self.finish_requests()?;
         self.end_leases()?;
-        let counted = self.count()?;
+        let mut counted = self.count()?;
         for (queue, counted) in &counted {
             statistics::before_drain(&self.history, queue, *counted)?;
+        }
+        if self.process.one_in(3) {
+            self.purge_at_rest(&mut counted)?;
+        }
+        if self.process.one_in(4) {
+            self.back_up_at_rest()?;
         }
         self.drain()?;
         for (queue, counted) in &counted {
             statistics::after_drain(&self.history, queue, *counted)?;
         }
         nothing_lost::when_drained(&self.history)?;
+        fair_in_windows::when_drained(&self.history, self.host.config.engine.quantum)?;
         self.shrink()?;
         self.restart()?;
         self.calm()?;
@@ -58,6 +78,30 @@ impl World {
         self.die(death)?;
         self.now = self.now.max(self.down_until);
         self.start(true)
+    }
+
+    /// Connections whose clients vanished end by themselves.
+    fn notice_the_gone(&mut self) -> Check {
+        let last = self.clients.len().saturating_sub(1);
+        let is_away = |client: &Client| client.peer.is_none();
+        if self.process.one_in(3) && self.clients.get(last).is_some_and(is_away) {
+            // One more, who has said hello and no more.
+            self.act_as(last);
+            self.calm()?;
+        }
+        if self.process.one_in(2) {
+            self.lose_one_silently()?;
+        }
+        let since = self.now;
+        loop {
+            let is_gone = |conn: &Conn| conn.far_end == FarEnd::Vanished;
+            if !self.host.conns.values().any(is_gone) {
+                return self.calm();
+            }
+            gone_peers::when_there(self.now, since)?;
+            self.wait()?;
+            self.calm()?;
+        }
     }
 
     /// Every request of a living connection was answered; then the consumers go away.
@@ -126,13 +170,52 @@ impl World {
             .queues
             .values()
             .map(|facts| facts.dedup_window_ms_max);
-        let until = self.now.after_ms(windows.max().unwrap_or(0) + 10_000);
+        let until = self.now.after_ms(windows.max().unwrap_or(0) + SETTLE_MS);
         while self.now < until {
             self.wait()?;
             self.calm()?;
         }
-        let stats = self.host.node.as_ref().map(tanda_node::Node::stats);
-        log_shrinks::when_empty(stats.map_or(0, |stats| stats.log.segments))
+        self.renew_snapshot()?;
+        let Some(node) = &self.host.node else {
+            return Ok(());
+        };
+        let files = self.host.disk.names().into_iter().map(|name| {
+            let content = self.host.disk.content(&name);
+            (name, content.map_or(0, |content| content.len() as u64))
+        });
+        let fixed = Fixed {
+            log: &self.host.config.log,
+            queues: self.history.queues.len() as u64,
+        };
+        recovers::has_room(&node.stats())?;
+        log_shrinks::when_empty(fixed, &node.stats(), &files.collect::<Vec<_>>())
+    }
+
+    /// One more snapshot, of nothing but settings.
+    fn renew_snapshot(&mut self) -> Check {
+        let sequence = |world: &Self| {
+            let node = world.host.node.as_ref();
+            node.and_then(tanda_node::Node::published_snapshot)
+                .map_or(0, |published| published.sequence)
+        };
+        let before = sequence(self);
+        if let Some(node) = &mut self.host.node {
+            node.want_snapshot();
+        }
+        let until = self.now.after_ms(SNAPSHOT_MS_MAX);
+        while sequence(self) == before {
+            ensure(self.now < until, recovers::NAME, || {
+                format!("a snapshot that was asked for does not come: {before} is the newest")
+            })?;
+            self.calm()?;
+            self.wait()?;
+        }
+        // What only the one before needed goes with the next flush.
+        for _ in 0..4 {
+            self.calm()?;
+            self.wait()?;
+        }
+        self.calm()
     }
 
     /// Asks for the counters of every queue and its dead-letter queue.
@@ -190,7 +273,7 @@ impl World {
         self.calm()
     }
 
-    fn counters(&self, queue: &str) -> Result<crate::clients::Counters, Violation> {
+    pub(super) fn counters(&self, queue: &str) -> Result<crate::clients::Counters, Violation> {
         let found = match self.clients.first().map(|client| &client.role) {
             Some(Role::Admin(admin)) => admin.stats.get(queue).copied(),
             _ => None,
@@ -202,7 +285,7 @@ impl World {
     }
 
     /// To the next deadline.
-    fn wait(&mut self) -> Check {
+    pub(super) fn wait(&mut self) -> Check {
         let next = self.host.next_deadline();
         let is_ahead = next.is_none_or(|at| at > self.now);
         ensure(is_ahead, recovers::NAME, || {
@@ -217,7 +300,7 @@ impl World {
     }
 
     /// Moves everything until nothing moves, without time passing.
-    fn calm(&mut self) -> Check {
+    pub(super) fn calm(&mut self) -> Check {
         for _ in 0..ROUNDS_MAX {
             self.step += 1;
             let before = self.now;
@@ -241,16 +324,17 @@ impl World {
             }
         }
         let numbers: Vec<u64> = self.host.conns.keys().copied().collect();
+        self.host.widen();
         for number in &numbers {
             moved += self.host.receive(*number, usize::MAX, now);
         }
         moved += self.host.handle(usize::MAX, now);
         moved += self.passes(now)?;
-        moved += usize::from(self.host.take_flush());
-        moved += usize::from(self.host.run_flush());
+        moved += usize::from(self.host.take_flush(now));
+        moved += usize::from(self.host.run_flush(now));
         moved += usize::from(self.host.finish_flush(now));
-        moved += usize::from(self.host.take_background());
-        moved += usize::from(self.host.run_background());
+        moved += usize::from(self.host.take_background(now));
+        moved += usize::from(self.host.run_background(now));
         moved += usize::from(self.host.finish_background(now));
         moved += self.host.release(now, &mut self.trace);
         for number in &numbers {
@@ -260,6 +344,7 @@ impl World {
                 .host
                 .conns
                 .get(number)
+                .filter(|conn| conn.is_read())
                 .map_or(0, |conn| conn.to_client.len());
             moved += waiting;
             self.arrive(*number, usize::MAX)?;

@@ -1,24 +1,32 @@
 //! The world: draws what happens next, and ends the run when a promise is broken.
 
+mod backup;
+mod cast;
 mod examine;
 mod heal;
 mod network;
+mod purge;
+mod restored;
+mod step;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tanda_engine::Millis;
 
 use crate::Options;
-use crate::clients::{Admin, Client, Consumer, Cx, Manner, Producer, Role};
+use crate::clients::{Client, Cx};
 use crate::failure::{Check, Failure, Violation, ensure};
 use crate::faults::{Plan, Strike};
-use crate::history::{Counts, History, QueueDraw, QueueFacts};
+use crate::history::{Counts, History};
 use crate::host::{Death, Host};
+use crate::invariants::one_moment::Span;
 use crate::invariants::recovers;
 use crate::random::Random;
 use crate::trace::Trace;
 
+use cast::{clients, queues};
 pub(crate) use examine::Places;
+use step::{DRAWS_MAX, STEPS, Step};
 
 /// A run that found nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +39,8 @@ pub struct Report {
     pub events: u64,
     /// Times the broker was started.
     pub starts: u64,
+    /// Backups that were made, restored and emptied.
+    pub backups: u64,
     /// What clients did and saw.
     pub counts: Counts,
 }
@@ -82,76 +92,17 @@ struct World {
     process: Random,
     /// Of what looks at a run and changes nothing in it.
     looks: Random,
+    /// Somebody purges queues.
+    purges: bool,
+    /// Somebody makes backups.
+    backups: bool,
+    backups_done: u64,
+    /// When the newest backup was asked for, and ready.
+    backup_span: Span,
     /// How often each kind of step is drawn.
     weights: Vec<(Step, u64)>,
     weight_sum: u64,
 }
-
-/// What can happen in one step.
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    Act,
-    ToBroker,
-    Transmit,
-    ToClient,
-    Handle,
-    Run,
-    TakeFlush,
-    RunFlush,
-    FinishFlush,
-    TakeBackground,
-    RunBackground,
-    FinishBackground,
-    Release,
-    Mail,
-    Timers,
-    Clock,
-}
-
-impl Step {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Act => "act",
-            Self::ToBroker => "to broker",
-            Self::Transmit => "transmit",
-            Self::ToClient => "to client",
-            Self::Handle => "handle",
-            Self::Run => "run",
-            Self::TakeFlush => "take flush",
-            Self::RunFlush => "run flush",
-            Self::FinishFlush => "finish flush",
-            Self::TakeBackground => "take background",
-            Self::RunBackground => "run background",
-            Self::FinishBackground => "finish background",
-            Self::Release => "release",
-            Self::Mail => "mail",
-            Self::Timers => "timers",
-            Self::Clock => "clock",
-        }
-    }
-}
-
-/// Draws of one step until something happens.
-const DRAWS_MAX: usize = 5;
-
-const STEPS: &[(Step, u64)] = &[
-    (Step::Act, 6),
-    (Step::ToBroker, 6),
-    (Step::Transmit, 4),
-    (Step::ToClient, 6),
-    (Step::Handle, 4),
-    (Step::Run, 4),
-    (Step::TakeFlush, 3),
-    (Step::RunFlush, 3),
-    (Step::FinishFlush, 3),
-    (Step::TakeBackground, 2),
-    (Step::RunBackground, 2),
-    (Step::FinishBackground, 2),
-    (Step::Release, 3),
-    (Step::Mail, 5),
-    (Step::Timers, 1),
-    (Step::Clock, 3),
-];
 
 impl World {
     fn new(seed: u64, options: &Options) -> Self {
@@ -176,6 +127,10 @@ impl World {
             down_until: EPOCH,
             weight_sum: weights.iter().map(|(_, weight)| weight).sum(),
             weights,
+            purges: schedule.one_in(4),
+            backups: schedule.one_in(3),
+            backups_done: 0,
+            backup_span: Span { asked: 0, ready: 0 },
             schedule,
             network: Random::stream(seed, "network"),
             clock: Random::stream(seed, "clock"),
@@ -190,6 +145,7 @@ impl World {
             digest: self.trace.digest(),
             events: self.trace.events(),
             starts: self.starts,
+            backups: self.backups_done,
             counts: self.history.counts,
         }
     }
@@ -245,15 +201,17 @@ impl World {
                 self.trace.event(now, "run", 0, &[]);
                 return Ok(self.host.run_node(now));
             }
-            Step::TakeFlush => usize::from(self.host.take_flush()),
-            Step::RunFlush => usize::from(self.host.run_flush()),
+            Step::TakeFlush => usize::from(self.host.take_flush(now)),
+            Step::RunFlush => usize::from(self.host.run_flush(now)),
             Step::FinishFlush => usize::from(self.host.finish_flush(now)),
-            Step::TakeBackground => usize::from(self.host.take_background()),
-            Step::RunBackground => usize::from(self.host.run_background()),
+            Step::TakeBackground => usize::from(self.host.take_background(now)),
+            Step::RunBackground => usize::from(self.host.run_background(now)),
             Step::FinishBackground => usize::from(self.host.finish_background(now)),
             Step::Release => self.host.release(now, &mut self.trace),
             Step::Timers => self.host.session_timers(now),
             Step::Clock => self.pass_time(),
+            Step::Door => self.at_door()?,
+            Step::Backup => self.back_up()?,
         };
         if count > 0 {
             self.trace.event(now, step.name(), count as u64, &[]);
@@ -308,12 +266,25 @@ impl World {
             Strike::PowerLoss => self.die(Death::PowerLoss),
             Strike::Kill => self.die(Death::Kill),
             Strike::Cut => self.cut_one(),
+            Strike::Vanish => self.lose_one_silently(),
+            Strike::HalfClose => {
+                self.half_close_one();
+                Ok(())
+            }
+            Strike::Stall => {
+                self.stall_one();
+                Ok(())
+            }
             Strike::PowerLossSoon
             | Strike::DiskError
             | Strike::ShortCall
             | Strike::Full
-            | Strike::Room => {
-                self.plan.prepare(strike, &self.host);
+            | Strike::Room
+            | Strike::Slow
+            | Strike::Quick
+            | Strike::Rot
+            | Strike::Mend => {
+                self.plan.prepare(strike, &mut self.host);
                 Ok(())
             }
         }
@@ -367,6 +338,8 @@ impl World {
 
     /// Starts the process. It may fail while the disk fails calls, never on a sound disk.
     fn start(&mut self, disk_is_sound: bool) -> Check {
+        // A start must not read what its operator would have to repair.
+        self.host.disk.mend();
         self.examine()?;
         // The wall clock may have been set back while the process was down.
         let back_ms = if self.clock.one_in(4) {
@@ -402,42 +375,9 @@ impl World {
         if self.host.disk.is_down() {
             return self.die(Death::PowerLoss);
         }
+        // Whoever read has waited for it.
+        self.now = self.now.after_ms(self.host.reads_took_ms());
         self.host.assert_invariants();
-        Ok(())
+        self.host.check_loads()
     }
-}
-
-/// Four queues that stay, and one that comes and goes.
-fn queues(seed: u64) -> std::collections::BTreeMap<String, QueueFacts> {
-    let mut random = Random::stream(seed, "queues");
-    let count = random.between(1, 4);
-    let mut queues = std::collections::BTreeMap::new();
-    for number in 0..count {
-        let facts = QueueFacts::new(QueueDraw::draw(&mut random), false);
-        queues.insert(format!("queue-{number}"), facts);
-    }
-    if random.one_in(2) {
-        let facts = QueueFacts::new(QueueDraw::draw(&mut random), true);
-        queues.insert("scratch".to_owned(), facts);
-    }
-    queues
-}
-
-fn clients(seed: u64) -> Vec<Client> {
-    let mut random = Random::stream(seed, "clients");
-    let mut clients = vec![Client::new(
-        Role::Admin(Admin::default()),
-        Random::stream(seed, "admin"),
-    )];
-    for number in 0..random.between(1, 4) {
-        let mut own = Random::stream(seed, &format!("producer {number}"));
-        let producer = Producer::new(&mut own);
-        clients.push(Client::new(Role::Producer(producer), own));
-    }
-    for number in 0..random.between(1, 5) {
-        let mut own = Random::stream(seed, &format!("consumer {number}"));
-        let consumer = Consumer::new(Manner::draw(&mut own));
-        clients.push(Client::new(Role::Consumer(consumer), own));
-    }
-    clients
 }

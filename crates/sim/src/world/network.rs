@@ -2,7 +2,7 @@
 
 use crate::clients::Cx;
 use crate::failure::{Check, Violation};
-use crate::host::Conn;
+use crate::host::{Conn, FarEnd};
 
 use super::World;
 
@@ -15,7 +15,9 @@ impl World {
             .and_then(|client| client.peer.as_mut());
         let Some(peer) = peer else { return 0 };
         let count = peer.out.len();
-        if let Some(conn) = self.host.conns.get_mut(&peer.conn) {
+        if let Some(conn) = self.host.conns.get_mut(&peer.conn)
+            && conn.far_end == FarEnd::Open
+        {
             conn.to_broker.extend_from_slice(&peer.out);
         }
         peer.out.clear();
@@ -40,7 +42,11 @@ impl World {
     }
 
     pub(super) fn arrive_at_broker(&mut self) -> Result<usize, Violation> {
-        let busy = |conn: &mut Conn| !conn.to_broker.is_empty() || conn.is_cut;
+        let now = self.now;
+        let busy = |conn: &mut Conn| {
+            let has_news = !conn.to_broker.is_empty() || conn.is_ended() || conn.is_given_up;
+            has_news && conn.to_broker_from <= now
+        };
         let Some(number) = self.draw_conn(busy) else {
             return Ok(0);
         };
@@ -57,15 +63,23 @@ impl World {
         let Some(conn) = self.host.conns.get_mut(&number) else {
             return Ok(());
         };
-        let is_over = if conn.is_cut {
-            conn.to_broker.is_empty() || !conn.session.wants_read()
-        } else {
-            conn.is_finished() && conn.to_client.is_empty()
+        let is_empty = conn.to_broker.is_empty();
+        let is_over = match conn.far_end {
+            FarEnd::Cut => is_empty || !conn.session.wants_read(),
+            FarEnd::HalfClosed => is_empty && conn.session.wants_read(),
+            FarEnd::Open | FarEnd::Vanished => false,
         };
-        if !is_over {
+        let is_said = conn.is_finished() && (conn.to_client.is_empty() || !conn.is_read());
+        if !is_over && !is_said && !conn.is_given_up {
             return Ok(());
         }
-        let client = (!conn.is_cut).then_some(conn.client);
+        let is_read = conn.is_read();
+        if is_read && self.network.one_in(2) {
+            // What the network has may still come.
+            self.arrive(number, usize::MAX)?;
+        }
+        let conn = self.host.conns.get(&number);
+        let client = conn.filter(|_| is_read).map(|conn| conn.client);
         self.trace.event(self.now, "close", number, &[]);
         self.host.close(number);
         client.map_or(Ok(()), |client| self.lose(client))
@@ -94,7 +108,11 @@ impl World {
     }
 
     pub(super) fn arrive_at_client(&mut self) -> Result<usize, Violation> {
-        let busy = |conn: &mut Conn| !conn.to_client.is_empty() || conn.is_finished();
+        let now = self.now;
+        let busy = |conn: &mut Conn| {
+            let has_news = !conn.to_client.is_empty() && conn.is_read() || conn.is_finished();
+            has_news && conn.to_client_from <= now
+        };
         let Some(number) = self.draw_conn(busy) else {
             return Ok(0);
         };
@@ -109,7 +127,7 @@ impl World {
         let Some(conn) = self.host.conns.get_mut(&number) else {
             return Ok(());
         };
-        if conn.is_cut {
+        if !conn.is_read() {
             return Ok(());
         }
         let index = conn.client;
@@ -143,8 +161,51 @@ impl World {
     }
 
     pub(super) fn cut_one(&mut self) -> Check {
-        let number = self.draw_conn(|conn| !conn.is_cut);
+        let number = self.draw_conn(|conn| conn.is_read());
         number.map_or(Ok(()), |number| self.cut(number))
+    }
+
+    /// A client ends its sending side. What it sent before arrives.
+    pub(super) fn half_close_one(&mut self) {
+        let number = self.draw_conn(|conn| conn.far_end == FarEnd::Open);
+        let conn = number.and_then(|number| self.host.conns.get_mut(&number));
+        let Some(conn) = conn else { return };
+        conn.far_end = FarEnd::HalfClosed;
+        let client = self.clients.get_mut(conn.client);
+        if let Some(peer) = client.and_then(|client| client.peer.as_mut()) {
+            peer.has_ended = true;
+        }
+    }
+
+    /// One direction of a connection stops for a while.
+    pub(super) fn stall_one(&mut self) {
+        let ms = if self.network.one_in(3) {
+            self.network.below(30_000)
+        } else {
+            self.network.below(300)
+        };
+        let until = self.now.after_ms(ms);
+        let is_to_broker = self.network.one_in(2);
+        let number = self.draw_conn(|conn| conn.is_read());
+        if let Some(conn) = number.and_then(|number| self.host.conns.get_mut(&number)) {
+            if is_to_broker {
+                conn.to_broker_from = until;
+            } else {
+                conn.to_client_from = until;
+            }
+        }
+    }
+
+    /// A client is gone, and nothing tells the broker. Some of what it said may still arrive.
+    pub(super) fn lose_one_silently(&mut self) -> Check {
+        let Some(number) = self.draw_conn(|conn| conn.is_read()) else {
+            return Ok(());
+        };
+        self.cut(number)?;
+        if let Some(conn) = self.host.conns.get_mut(&number) {
+            conn.far_end = FarEnd::Vanished;
+        }
+        Ok(())
     }
 
     /// Breaks a connection. What is on its way may still arrive, or a part of it.
@@ -157,10 +218,10 @@ impl World {
         let Some(conn) = self.host.conns.get_mut(&number) else {
             return Ok(());
         };
-        if conn.is_cut {
+        if !conn.is_read() {
             return Ok(());
         }
-        conn.is_cut = true;
+        conn.far_end = FarEnd::Cut;
         conn.to_client.clear();
         let client = conn.client;
         if self.network.one_in(2) {

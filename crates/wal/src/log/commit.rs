@@ -96,9 +96,15 @@ impl<D: Disk> Log<D> {
             self.space.retry = true;
         }
         let is_idle = self.slots.is_some() && self.tail.pending_bytes() == 0;
-        let is_behind = self.marks.records_end > self.marks.proven
+        let is_behind = self.marks.records_end.max(self.marks.wanted) > self.marks.proven
             || self.tail.claims.start > self.marks.start_claimed;
         self.marks.marker_due = is_idle && is_behind;
+    }
+
+    /// Somebody waits until [`Self::proven`] has reached `at`, which is not beyond [`Self::end`],
+    /// although no record may lie below it: [`Self::on_idle`] sees to it.
+    pub fn want_proven(&mut self, at: Lsn) {
+        self.marks.wanted = self.marks.wanted.max(at.0);
     }
 
     fn note_written(&mut self, written: &[SealedBatch], mut opened: VecDeque<Opened<D::File>>) {

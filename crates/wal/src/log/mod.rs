@@ -56,6 +56,8 @@ struct Marks {
     proven: u64,
     /// End of the newest durable batch that holds records.
     records_end: u64,
+    /// Somebody waits until `proven` has come so far, records or not.
+    wanted: u64,
     /// What a durable claim says is no longer needed.
     start_claimed: u64,
     /// Write a marker with the next flush if nothing else is written.
@@ -211,6 +213,7 @@ impl<D: Disk> Log<D> {
             in_flight_bytes: 0,
             marks: Marks {
                 proven: claims.synced,
+                wanted: 0,
                 records_end,
                 start_claimed: claims.start,
                 marker_due: false,

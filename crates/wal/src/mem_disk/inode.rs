@@ -1,6 +1,6 @@
 //! One file's content: what readers see, what is on disk, and the writes in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::state::Random;
 use crate::lsn::in_memory;
@@ -16,6 +16,8 @@ pub(super) struct Inode {
     writes: Vec<Write>,
     /// Written before a sync that failed, by sector: can be read, may or may not be on disk.
     doubtful: BTreeMap<usize, Write>,
+    /// Offsets of bytes that are read with a bit turned, until they are written again.
+    rotten: BTreeSet<usize>,
 }
 
 struct Write {
@@ -48,7 +50,22 @@ impl Inode {
         if let (Some(into), Some(bytes)) = (into.get_mut(..count), available.get(..count)) {
             into.copy_from_slice(bytes);
         }
+        for offset in self.rotten.range(from..from.saturating_add(count)) {
+            if let Some(byte) = into.get_mut(offset - from) {
+                *byte ^= 1;
+            }
+        }
         count
+    }
+
+    /// From now on this byte is read with a bit turned.
+    pub(super) fn rot(&mut self, offset: usize) {
+        self.rotten.insert(offset);
+    }
+
+    /// Every byte is read as it is.
+    pub(super) fn mend(&mut self) {
+        self.rotten.clear();
     }
 
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
@@ -57,6 +74,8 @@ impl Inode {
             bytes: bytes.to_vec(),
         };
         write.apply(&mut self.seen);
+        let end = write.offset.saturating_add(write.bytes.len());
+        self.rotten.retain(|at| !(write.offset..end).contains(at));
         self.writes.push(write);
     }
 

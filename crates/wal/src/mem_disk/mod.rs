@@ -136,6 +136,17 @@ impl MemDisk {
         self.lock_state().damage(name, offset);
     }
 
+    /// A bit of a file turns under the feet of whoever reads it, until [`Self::mend`], or until the
+    /// byte is written again.
+    pub fn rot(&self, name: &str, offset: usize) {
+        self.lock_state().rot(name, offset);
+    }
+
+    /// Takes back every [`Self::rot`].
+    pub fn mend(&self) {
+        self.lock_state().mend();
+    }
+
     fn next_life(&self, change: impl FnOnce(&mut State)) -> Self {
         let mut state = self.lock_state();
         change(&mut state);

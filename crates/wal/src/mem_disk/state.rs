@@ -222,6 +222,19 @@ impl State {
         }
     }
 
+    pub(super) fn rot(&mut self, name: &str, offset: usize) {
+        let inode = self.names.get(name);
+        if let Some(inode) = inode.and_then(|inode| self.inodes.get_mut(inode)) {
+            inode.rot(offset);
+        }
+    }
+
+    pub(super) fn mend(&mut self) {
+        for inode in self.inodes.values_mut() {
+            inode.mend();
+        }
+    }
+
     fn new_inode(&mut self, content: Inode) -> u64 {
         let inode = self.next_inode;
         self.next_inode += 1;

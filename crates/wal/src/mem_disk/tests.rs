@@ -143,3 +143,22 @@ fn the_lock_is_exclusive_until_it_is_dropped_or_its_process_gone() {
     drop(second);
     assert!(new.lock().is_ok());
 }
+
+#[test]
+fn a_bit_that_turned_is_read_so_until_it_is_mended_or_written() {
+    let (disk, file) = disk_with_file(1);
+    let read = |offset| {
+        let mut byte = [0; 3];
+        read_up_to(&file, offset, &mut byte).unwrap();
+        byte
+    };
+    disk.rot("a", 100);
+    disk.rot("a", 200);
+    assert_eq!(read(99), [1, 0, 1]);
+    assert_eq!(read(101), [1, 1, 1]);
+    write_all_at(&file, 100, &[7]).unwrap();
+    assert_eq!(read(99), [1, 7, 1]);
+    assert_eq!(read(200), [0, 1, 1]);
+    disk.mend();
+    assert_eq!(read(200), [1, 1, 1]);
+}

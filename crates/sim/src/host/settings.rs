@@ -1,0 +1,60 @@
+//! Settings of one run's broker, drawn from its seed.
+
+use tanda_node::{NodeConfig, ReclaimThresholds};
+use tanda_session::fila::SessionConfig;
+
+use crate::random::Random;
+
+/// See the module.
+pub(super) struct Settings {
+    pub(super) config: NodeConfig,
+    pub(super) session: SessionConfig,
+    /// Bytes that the network holds for a client that does not read.
+    pub(super) window_bytes: usize,
+}
+
+/// What an empty broker may take beside the caches of its log.
+const EMPTY_BYTES: u64 = 80_000;
+
+impl Settings {
+    pub(super) fn draw(seed: u64) -> Self {
+        let mut random = Random::stream(seed, "settings");
+        let mut config = NodeConfig::new(u128::from(seed));
+        config.log = tanda_wal::Config::small(u128::from(seed), 0);
+        config.log.segment_bytes = 16 << (10 + random.below(3));
+        config.log.chunk_bytes = 4096 << random.below(3);
+        config.log.cache_bytes = random.index(128 << 10);
+        config.log.read_cache_bytes = random.index(32 << 10);
+        // Snapshots and pages come often and at other moments in every run.
+        config.snapshot_bytes = config.log.segment_bytes * random.between(1, 6);
+        config.snapshot_messages = random.between(50, 2000);
+        config.engine.page_messages = u32::try_from(random.between(1, 12)).unwrap_or(1);
+        config.engine.lane_hot = u32::try_from(random.between(1, 30)).unwrap_or(1);
+        if random.one_in(2) {
+            config.reclaim = ReclaimThresholds {
+                dead_segments_min: random.below(4),
+                dead_percent_min: random.between(1, 60),
+                live_percent_max: random.between(5, 100),
+            };
+            config.reclaim_bytes_per_second = random.between(4 << 20, 64 << 20);
+        }
+        if random.one_in(4) {
+            // Some are reached, all are above what an empty broker takes.
+            let caches = config.log.cache_bytes + config.log.read_cache_bytes;
+            config.memory_limit_bytes = caches as u64 + EMPTY_BYTES + random.below(300_000);
+        }
+        config.engine.quantum = u32::try_from(random.between(1, 3)).unwrap_or(1);
+        let session = SessionConfig {
+            max_frame_size: *random.pick(&[1024, 8192, 16 << 20]).unwrap_or(&0),
+            outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&0),
+            reply_bytes_max: *random.pick(&[1, 2048, 4 << 20]).unwrap_or(&0),
+            requests_in_flight_max: random.length(64),
+            ..SessionConfig::default()
+        };
+        Self {
+            config,
+            session,
+            window_bytes: *random.pick(&[100, 2000, 64 << 10]).unwrap_or(&1),
+        }
+    }
+}
