@@ -1,8 +1,9 @@
 //! Everything rare: queues, statistics, redrive, runtime configuration, explanations.
 
 use crate::{
-    AclOf, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, CreateApiKeyError, Grant, KeyHash, MessageId,
-    Millis, NewApiKey, QueueChanges, QueueConfig, QueueSpec, SetAclError,
+    AclOf, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, BucketStats, CreateApiKeyError, Grant,
+    KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueSpec, SetAclError,
+    ThrottleNotFound, ThrottleStats, ThrottleSummary,
 };
 
 /// A rare request.
@@ -43,6 +44,22 @@ pub enum AdminRequest {
     InspectQueue {
         /// The queue's name.
         name: String,
+    },
+    /// A throttle's state.
+    ThrottleStats {
+        /// Its name.
+        name: String,
+        /// How many of the buckets to show that most messages wait for.
+        top_buckets: u32,
+    },
+    /// The state of one bucket of a throttle.
+    ThrottleBucket {
+        /// The throttle's name.
+        name: String,
+        /// The one of messages that lack a part of the key.
+        shared: bool,
+        /// The values of the key.
+        values: Vec<String>,
     },
     /// All queues.
     ListQueues,
@@ -134,7 +151,11 @@ impl AdminRequest {
             | Self::QueueStats { name }
             | Self::InspectQueue { name }
             | Self::Redrive { name, .. }
+            | Self::ThrottleStats { name, .. }
             | Self::Explain { name, .. } => name.len(),
+            Self::ThrottleBucket { name, values, .. } => {
+                name.len() + values.iter().map(String::len).sum::<usize>()
+            }
             Self::GetConfig { key } => key.len(),
             Self::ListConfig { prefix } => prefix.len(),
             Self::CreateApiKey(new) => new.name.len(),
@@ -178,6 +199,10 @@ pub enum AdminReply {
     Deleted(Result<(), DeleteQueueError>),
     /// Number of messages deleted.
     Purged(Result<u64, QueueNotFound>),
+    /// A throttle's state.
+    Throttle(Result<ThrottleStats, ThrottleNotFound>),
+    /// A bucket's state.
+    ThrottleBucket(Result<BucketStats, ThrottleNotFound>),
     /// Statistics.
     Stats(Result<QueueStats, QueueNotFound>),
     /// Policies and counters.
@@ -330,6 +355,8 @@ pub struct QueueStats {
     pub keys: Vec<KeyStats>,
     /// The deficit round robin's quantum.
     pub quantum: u32,
+    /// Throttles that apply to it, by name; their subscribers of this queue are counted.
+    pub throttles: Vec<ThrottleSummary>,
 }
 
 /// A queue's counters.
@@ -343,6 +370,8 @@ pub struct QueueCounts {
     pub delayed: u64,
     /// Of `depth`: waiting for their ordering group.
     pub behind: u64,
+    /// Of `depth`: waiting for room in a throttle's bucket.
+    pub throttled: u64,
     /// Of `depth`: could go now.
     pub ready: u64,
     /// Fairness keys with pending messages.
@@ -463,6 +492,8 @@ pub struct QueueExplanation {
     pub groups_held: u64,
     /// What the queue's script said when it failed last since the start.
     pub last_script_error: Option<String>,
+    /// Throttles that apply to it.
+    pub throttles: Vec<ThrottleSummary>,
     /// The message asked about: `None` when none was asked for.
     pub message: Option<MessagePlace>,
 }
@@ -488,6 +519,15 @@ pub enum MessagePlace {
         /// When it is due.
         due_at: Millis,
         /// Deliveries so far; above 0 = a retry delay.
+        attempts: u32,
+    },
+    /// Waits for room in a throttle's bucket.
+    Throttled {
+        /// The throttle's name.
+        throttle: String,
+        /// The bucket; of several without room the one that has room last.
+        bucket: Box<BucketStats>,
+        /// Deliveries so far.
         attempts: u32,
     },
     /// Waits for the message at the head of its ordering group.

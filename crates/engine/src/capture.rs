@@ -16,12 +16,14 @@ use crate::queue::entries::Slot;
 use crate::queue::page_walks::PageCursor;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_long, put_short};
-use crate::{Journal, Lsn, Millis, Output, QueueId};
+use crate::{ContentRead, Journal, Lsn, Millis, Output, QueueId};
 
 /// How far a capture has come.
 #[derive(Debug)]
 pub(crate) struct Capture {
     now: Millis,
+    /// The state is as of here.
+    position: Lsn,
     /// Queues from this one on came after the beginning: their records follow in the log.
     first_new: QueueId,
     queue: QueueIndex,
@@ -39,6 +41,8 @@ enum Stage {
     KeyCounters,
     /// API keys after this one.
     ApiKeys(ApiKeyId),
+    /// Buckets of throttles from this one on.
+    Buckets(u32),
     /// A queue's own record; from here on of each queue.
     Record,
     Slots(Slot),
@@ -61,6 +65,7 @@ impl Engine {
         let newest = self.newest_time.max(self.ids.newest());
         self.capture = Some(Capture {
             now: now.max(newest),
+            position: journal.end(),
             first_new: QueueId(self.queues.next_id),
             queue: 0,
             stage: Stage::Shard,
@@ -94,6 +99,12 @@ impl Engine {
                 }
                 Stage::ApiKeys(after) => {
                     capture.stage = self.capture_api_key(capture.now, after, out);
+                }
+                Stage::Buckets(from) => {
+                    let as_of = (capture.now, capture.position);
+                    let next = self.capture_buckets(from, as_of, out);
+                    left = left.saturating_sub(256);
+                    capture.stage = next.map_or(Stage::Record, Stage::Buckets);
                 }
                 Stage::Record if capture.queue >= self.queues.end() => return true,
                 Stage::Record
@@ -148,7 +159,7 @@ impl Engine {
     /// The first key after `after` with its permissions; returns what comes next.
     fn capture_api_key(&self, now: Millis, after: ApiKeyId, out: &mut Vec<Vec<u8>>) -> Stage {
         let Some(key) = self.keys.after(after) else {
-            return Stage::Record;
+            return Stage::Buckets(0);
         };
         let mut record = Vec::new();
         encode_key(&mut record, now, key);
@@ -206,6 +217,7 @@ impl Engine {
             | Stage::Config(_)
             | Stage::KeyCounters
             | Stage::ApiKeys(_)
+            | Stage::Buckets(_)
             | Stage::Record => {
                 out.extend(self.queue_record(capture.queue, capture.now));
                 capture.stage = Stage::Slots(0);
@@ -228,6 +240,10 @@ impl Journal for Records {
 
     fn end(&self) -> Lsn {
         Lsn::ZERO
+    }
+
+    fn read_content(&mut self, _at: Lsn, _len: u32, _into: &mut Vec<u8>) -> ContentRead {
+        ContentRead::Unavailable
     }
 
     fn write_page(&mut self, _page: &[u8]) -> Option<crate::PageSlot> {

@@ -20,6 +20,9 @@ pub struct EngineConfig {
     pub page_messages: u32,
     /// Messages of one fairness key that stay in memory before pages are made of those behind.
     pub lane_hot: u32,
+    /// Messages of one queue that wait for throttles by header or attribute each by itself; when
+    /// there are so many, no more are brought in from pages to look whether they could go.
+    pub throttled_hot: u32,
     /// Seeds hash tables and message ids.
     pub seed: [u64; 4],
 }
@@ -34,6 +37,7 @@ impl Default for EngineConfig {
             segment_shift: 26,
             page_messages: 512,
             lane_hot: 8192,
+            throttled_hot: 1 << 20,
             seed: [1, 2, 3, 4],
         }
     }
@@ -90,6 +94,10 @@ pub struct Limits {
     pub script_waiting_max: usize,
     /// Bytes of them.
     pub script_waiting_bytes_max: usize,
+    /// Buckets of all throttles.
+    pub throttle_buckets_max: usize,
+    /// Memory of all buckets; messages that would need more wait.
+    pub throttle_bytes_max: usize,
     /// Runtime configuration: entries.
     pub config_entries_max: usize,
     /// Runtime configuration: bytes of a key.
@@ -116,6 +124,8 @@ impl Default for Limits {
             script_bytes_max: 1 << 20,
             script_waiting_max: 16_384,
             script_waiting_bytes_max: 64 << 20,
+            throttle_buckets_max: 1 << 20,
+            throttle_bytes_max: 256 << 20,
             config_entries_max: 100_000,
             config_key_bytes_max: 1024,
             api_keys_max: 10_000,

@@ -6,7 +6,7 @@ use ahash::RandomState;
 use hashbrown::HashMap;
 
 use crate::queues::QueueIndex;
-use crate::{ConnId, ConnLimits, LeaseMode, MessageId, SubId};
+use crate::{ConnId, ConnLimits, LeaseMode, MessageId, SubId, ThrottleSpec};
 
 /// A connection as the scheduler sees it.
 #[derive(Debug)]
@@ -34,6 +34,8 @@ pub(crate) struct Consumer {
     pub(crate) batch: u32,
     /// Messages whose lease ends with the connection.
     pub(crate) held: BTreeSet<MessageId>,
+    /// The throttles it declares.
+    pub(crate) throttles: Box<[ThrottleSpec]>,
 }
 
 /// All connections and subscriptions.
@@ -96,6 +98,17 @@ impl Consumers {
         Some((it, conn))
     }
 
+    /// Number and lease mode of a consumer that was in line, if it can take a message; it is not in
+    /// line any more if it cannot.
+    pub(crate) fn ready(&mut self, consumer: u32) -> Option<(u64, LeaseMode)> {
+        let (it, conn) = self.with_conn(consumer)?;
+        if it.credit == Some(0) || !conn.has_room() {
+            it.is_ready = false;
+            return None;
+        }
+        Some((it.number, it.lease))
+    }
+
     pub(crate) fn find(&self, sub: SubId) -> Option<u32> {
         self.by_sub.get(&sub).copied()
     }
@@ -118,6 +131,7 @@ impl Consumers {
             is_ready: false,
             batch: u32::MAX,
             held: BTreeSet::new(),
+            throttles: terms.throttles,
         };
         let index = if let Some(index) = self.free.pop() {
             if let Some(slot) = self.slots.get_mut(index as usize) {
@@ -154,10 +168,11 @@ impl Consumers {
 }
 
 /// A subscription's terms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) credit: Option<u32>,
     pub(crate) lease: LeaseMode,
+    pub(crate) throttles: Box<[ThrottleSpec]>,
 }
 
 impl Conn {

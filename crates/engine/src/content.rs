@@ -50,6 +50,18 @@ impl<'a> Content<'a> {
             .map(|(_, value)| value)
     }
 
+    /// Where attributes begin, which may be beyond these bytes; `None` when the headers, or the
+    /// payload's length behind them, are cut short.
+    pub(crate) fn attributes_at(self) -> Option<usize> {
+        let (count, mut rest) = take_u16(self.bytes)?;
+        for _ in 0..u32::from(count) * 2 {
+            rest = take_string(rest)?.1;
+        }
+        let (len, rest) = rest.split_first_chunk::<4>()?;
+        let payload_at = self.bytes.len() - rest.len();
+        payload_at.checked_add(u32::from_be_bytes(*len) as usize)
+    }
+
     /// The payload.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ use crate::schedule::PassScratch;
 use crate::script::Scripts;
 use crate::segments::SegmentRefs;
 use crate::store::StoreScratch;
+use crate::throttle::Throttles;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
 };
@@ -62,6 +63,7 @@ pub struct Engine {
     pub(crate) record: Vec<u8>,
     pub(crate) store: StoreScratch,
     pub(crate) paging: Paging,
+    pub(crate) throttles: Throttles,
     /// Rough bytes of all queues, deleted ones included.
     queue_bytes: usize,
     pub(crate) pass: PassScratch,
@@ -116,6 +118,7 @@ impl Engine {
             record: Vec::new(),
             store: StoreScratch::default(),
             paging: Paging::default(),
+            throttles: Throttles::new(&hasher),
             queue_bytes: 0,
             pass: PassScratch::default(),
             hasher,
@@ -164,12 +167,14 @@ impl Engine {
     pub fn run(&mut self, now: Millis, journal: &mut dyn Journal, out: &mut Vec<Output>) -> bool {
         let cx = &mut Cx { now, journal, out };
         self.run_timers(cx);
+        self.run_throttles(cx);
         self.run_jobs(cx);
         self.run_scripts(cx);
         self.deliver(cx);
         self.make_pages(cx, WRITES_MAX);
         let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
         timer_due
+            || self.throttles.has_work(now)
             || !self.runnable.is_empty()
             || self.has_full_lanes()
             || !self.jobs.is_empty()
@@ -180,7 +185,9 @@ impl Engine {
     /// When `run` has something to do although no request comes.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        self.timers.first().map(|(at, _)| *at)
+        let queue = self.timers.first().map(|(at, _)| *at);
+        let throttle = self.throttles.next_time();
+        [queue, throttle].into_iter().flatten().min()
     }
 
     /// Rough bytes of memory that the engine takes for queues and messages. Cheap.
@@ -188,7 +195,9 @@ impl Engine {
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
         let scratch = self.record.capacity() + self.store.record.capacity();
-        (self.queue_bytes + config + scratch + self.scripts.memory_bytes()) as u64
+        let throttles = self.throttles.memory_bytes();
+        let parts = self.queue_bytes + config + scratch + self.scripts.memory_bytes();
+        (parts + throttles) as u64
     }
 
     /// A queue is gone: its memory is not counted any more.
@@ -300,6 +309,7 @@ impl Engine {
             });
             assert!(armed, "{name} has a deadline without a timer");
         }
+        self.assert_units();
         assert_eq!(needed, self.segments.total(), "references to the log");
         let all = self.queues.iter().map(|(_, queue)| queue);
         let counted = all.chain(&self.graveyard).map(|it| it.memory_counted);

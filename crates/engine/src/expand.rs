@@ -12,6 +12,7 @@ use crate::record::{
     finish_counted,
 };
 use crate::replay::ReadPage;
+use crate::throttle::detach_state;
 use crate::{QueueId, ReplayError};
 
 /// Contents of the messages of one record, unless it has one message only.
@@ -60,7 +61,11 @@ pub fn expand_state(
             }
         }
     } else {
-        cut.out.push(record.to_vec());
+        let mut record = record.to_vec();
+        if header.kind == Kind::Throttle {
+            detach_state(&mut record);
+        }
+        cut.out.push(record);
     }
     cut.end();
     Ok(())

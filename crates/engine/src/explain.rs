@@ -38,7 +38,7 @@ impl Engine {
             });
             return;
         }
-        let place = leased.map(|lease| place_of(queue, lease.slot));
+        let place = leased.map(|lease| self.place_of(cx, index, lease.slot));
         let explanation = self.explanation(index, place);
         self.answer(cx, reply, AdminReply::Explained(Ok(explanation)));
     }
@@ -76,61 +76,96 @@ impl Engine {
             next_lease_end_at: queue.leases.next_end(),
             groups_held: queue.groups.held(),
             last_script_error: queue.last_script_error(),
+            throttles: self.queue_throttles(index),
             message,
         }
     }
+
+    /// Where a message of the queue is.
+    pub(crate) fn place_of(&self, cx: &mut Cx<'_>, index: QueueIndex, slot: Slot) -> MessagePlace {
+        let queue = self.queues.at(index);
+        let entry = queue.entries.at(slot);
+        match entry.place {
+            Place::Ready | Place::Throttled => {
+                let of = (index, entry.lane, Some(slot));
+                self.throttled_place(cx, of, entry.failures)
+                    .unwrap_or_else(|| ready_place(queue, slot))
+            }
+            Place::Behind => {
+                let head = queue.groups.head(entry.group);
+                MessagePlace::Behind {
+                    head: queue.entries.at(head).id,
+                    head_place: Box::new(self.place_of(cx, index, head)),
+                }
+            }
+            Place::Delayed => delayed_place(queue, slot),
+            Place::Leased => leased_place(queue, slot),
+            Place::Parked => parked_place(queue, slot),
+            Place::Stopped => match queue.parking.first() {
+                Some(first) => MessagePlace::Stopped {
+                    first_unclassified: queue.entries.at(first).id,
+                    place: Box::new(parked_place(queue, first)),
+                },
+                // Its turn comes with the next step.
+                None => MessagePlace::Unknown,
+            },
+            Place::Deciding => MessagePlace::Deciding {
+                attempts: entry.failures.saturating_add(1),
+            },
+            Place::Aside => MessagePlace::Redriving,
+            Place::Free | Place::New => MessagePlace::Unknown,
+        }
+    }
+
+    /// The bucket that a message waits for, if it waits for one.
+    pub(crate) fn throttled_place(
+        &self,
+        cx: &mut Cx<'_>,
+        (index, lane, slot): (QueueIndex, u32, Option<Slot>),
+        attempts: u32,
+    ) -> Option<MessagePlace> {
+        let queue = self.queues.at(index);
+        if !queue.throttled.is_any() {
+            return None;
+        }
+        let bucket = self.waits_for(cx, (index, lane, slot))?;
+        Some(MessagePlace::Throttled {
+            throttle: self.throttles.of_bucket(bucket)?.name.to_string(),
+            bucket: Box::new(self.bucket_stats(cx.now, bucket)),
+            attempts,
+        })
+    }
 }
 
-/// Where a message of the queue is.
-pub(crate) fn place_of(queue: &Queue, slot: Slot) -> MessagePlace {
+fn ready_place(queue: &Queue, slot: Slot) -> MessagePlace {
     let entry = queue.entries.at(slot);
-    match entry.place {
-        Place::Ready => MessagePlace::Ready {
-            fairness_key: queue.lanes.at(entry.lane).key.to_string(),
-            ahead_in_key: queue.lanes.ahead(&queue.entries, slot, AHEAD_MAX),
-            keys_in_ring: u64::from(queue.lanes.ring_lanes(entry.lane)),
-            attempts: entry.failures,
-        },
-        Place::Delayed => {
-            let due = queue.delayed.iter().find(|(_, other)| *other == slot);
-            MessagePlace::Delayed {
-                due_at: due.map(|(due, _)| *due).unwrap_or_default(),
-                attempts: entry.failures,
-            }
-        }
-        Place::Behind => {
-            let head = queue.groups.head(entry.group);
-            MessagePlace::Behind {
-                head: queue.entries.at(head).id,
-                head_place: Box::new(place_of(queue, head)),
-            }
-        }
-        Place::Leased => {
-            let lease = queue.leases.find(entry.id);
-            MessagePlace::Leased {
-                expires_at: lease
-                    .map(|lease| lease.expires_at)
-                    .filter(|end| *end != NEVER),
-                attempts: entry.failures.saturating_add(1),
-                consumer: lease
-                    .map(|lease| lease.consumer)
-                    .filter(|number| *number != 0),
-            }
-        }
-        Place::Parked => parked_place(queue, slot),
-        Place::Stopped => match queue.parking.first() {
-            Some(first) => MessagePlace::Stopped {
-                first_unclassified: queue.entries.at(first).id,
-                place: Box::new(parked_place(queue, first)),
-            },
-            // Its turn comes with the next step.
-            None => MessagePlace::Unknown,
-        },
-        Place::Deciding => MessagePlace::Deciding {
-            attempts: entry.failures.saturating_add(1),
-        },
-        Place::Aside => MessagePlace::Redriving,
-        Place::Free | Place::New => MessagePlace::Unknown,
+    MessagePlace::Ready {
+        fairness_key: queue.lanes.at(entry.lane).key.to_string(),
+        ahead_in_key: queue.lanes.ahead(&queue.entries, slot, AHEAD_MAX),
+        keys_in_ring: u64::from(queue.lanes.ring_lanes(entry.lane)),
+        attempts: entry.failures,
+    }
+}
+
+fn delayed_place(queue: &Queue, slot: Slot) -> MessagePlace {
+    let due = queue.delayed.iter().find(|(_, other)| *other == slot);
+    MessagePlace::Delayed {
+        due_at: due.map(|(due, _)| *due).unwrap_or_default(),
+        attempts: queue.entries.at(slot).failures,
+    }
+}
+
+fn leased_place(queue: &Queue, slot: Slot) -> MessagePlace {
+    let entry = queue.entries.at(slot);
+    let lease = queue.leases.find(entry.id);
+    MessagePlace::Leased {
+        expires_at: lease
+            .map(|lease| lease.expires_at)
+            .filter(|end| *end != NEVER),
+        attempts: entry.failures.saturating_add(1),
+        consumer: lease
+            .map(|lease| lease.consumer)
+            .filter(|number| *number != 0),
     }
 }
 

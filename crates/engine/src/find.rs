@@ -1,7 +1,7 @@
 //! Looking for one message of a queue by its id, in slices.
 
 use crate::engine::{Cx, Engine};
-use crate::explain::{AHEAD_MAX, place_of};
+use crate::explain::AHEAD_MAX;
 use crate::jobs::SLICE_SLOTS;
 use crate::page::PagedMessage;
 use crate::paging::READS_MAX;
@@ -87,7 +87,7 @@ impl Engine {
         }
         let found = match search.stage {
             Stage::Pages { .. } => self.find_in_pages(cx, searched, search),
-            Stage::Memory { .. } => self.find_in_memory(searched, search),
+            Stage::Memory { .. } => self.find_in_memory(cx, searched, search),
         };
         let place = match (found, search.among) {
             (Found::More, _) => return None,
@@ -113,14 +113,14 @@ impl Engine {
         }
     }
 
-    fn find_in_memory(&self, index: QueueIndex, search: &mut Search) -> Found {
+    fn find_in_memory(&self, cx: &mut Cx<'_>, index: QueueIndex, search: &mut Search) -> Found {
         let Stage::Memory { next, pages_before } = &mut search.stage else {
             return Found::Not;
         };
         let queue = self.queues.at(index);
         let mut slots = queue.entries.live_slots(*next, SLICE_SLOTS);
         if let Some(slot) = slots.find(|slot| queue.entries.at(*slot).id == search.id) {
-            return Found::Place(place_of(queue, slot));
+            return Found::Place(self.place_of(cx, index, slot));
         }
         *next = next.saturating_add(SLICE_SLOTS);
         if *next >= queue.entries.slots() {
@@ -163,8 +163,11 @@ impl Engine {
                 let at = messages.iter().position(|it| it.id == search.id);
                 if let Some(at) = at.filter(|_| good) {
                     let it = messages.get(at).copied().unwrap_or_default();
-                    let place = place_in_page(self.queues.at(index), next, at as u64, &it);
-                    return Found::Place(place);
+                    let queue = self.queues.at(index);
+                    let of = (index, next.0, None);
+                    let throttled = self.throttled_place(cx, of, it.failures);
+                    let ready = || place_in_page(queue, next, at as u64, &it);
+                    return Found::Place(throttled.unwrap_or_else(ready));
                 }
             }
             next.1 += 1;

@@ -10,7 +10,8 @@ use crate::queue::picks::RingWalk;
 use crate::queues::QueueIndex;
 use crate::script::{Candidates, Redrive};
 use crate::stats::{KeyWalk, QueueWalk};
-use crate::{AdminReply, Millis, QueueId, QueueNotFound, ReplyTo};
+use crate::throttle::BucketWalk;
+use crate::{AdminReply, Millis, QueueId, QueueNotFound, ReplyTo, ThrottleNotFound};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
@@ -35,6 +36,7 @@ pub(crate) enum Work {
     Find(Search),
     Stats(KeyWalk),
     List(QueueWalk),
+    Buckets(Box<BucketWalk>),
 }
 
 /// What follows a slice of a job.
@@ -81,6 +83,9 @@ impl Engine {
         if let Work::List(walk) = &mut job.work {
             return Sliced::of(self.list_slice(walk));
         }
+        if let Work::Buckets(walk) = &mut job.work {
+            return Sliced::of(self.bucket_slice(cx.now, walk));
+        }
         let Some(index) = job.queue.and_then(|id| self.queues.index_of(id)) else {
             return Sliced::done(job.abandoned());
         };
@@ -90,6 +95,7 @@ impl Engine {
             Work::Find(search) => self.find_slice(cx, index, search),
             Work::Stats(walk) => self.stats_slice(index, walk),
             Work::List(walk) => self.list_slice(walk),
+            Work::Buckets(walk) => self.bucket_slice(cx.now, walk),
         };
         Sliced::of(reply)
     }
@@ -204,6 +210,7 @@ impl Job {
             Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
             Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),
             Work::List(_) => AdminReply::Queues(Vec::new()),
+            Work::Buckets(_) => AdminReply::Throttle(Err(ThrottleNotFound)),
         }
     }
 }

@@ -11,6 +11,10 @@ pub trait Journal {
     /// The position after the newest record: what is durable up to here includes it.
     fn end(&self) -> Lsn;
 
+    /// Reads `len` bytes of a record at `at` into `into`, which is added to: a content that lies in
+    /// the log, or its beginning.
+    fn read_content(&mut self, at: Lsn, len: u32, into: &mut Vec<u8>) -> ContentRead;
+
     /// Keeps one page ([`crate::page_bytes`] at most) and says where; the page is readable at once.
     /// `None` when there is no room or writing failed: its messages then stay in memory.
     fn write_page(&mut self, page: &[u8]) -> Option<PageSlot>;
@@ -20,4 +24,25 @@ pub trait Journal {
 
     /// The engine needs a page no more. A snapshot may still.
     fn free_page(&mut self, slot: PageSlot);
+}
+
+/// How reading a content went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContentRead {
+    /// Read without going to the disk.
+    Cached,
+    /// Read from the disk.
+    FromDisk,
+    /// It cannot be read now; later perhaps.
+    Unavailable,
+    /// What the disk holds is not what was written.
+    Damaged,
+}
+
+impl ContentRead {
+    /// It was read.
+    #[must_use]
+    pub const fn is_read(self) -> bool {
+        matches!(self, Self::Cached | Self::FromDisk)
+    }
 }

@@ -71,7 +71,7 @@ pub use content::{Content, ContentError};
 pub use engine::{Engine, ReplayError};
 pub use expand::expand_state;
 pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId};
-pub use journal::Journal;
+pub use journal::{ContentRead, Journal};
 pub use keys::{
     AclOf, ApiKey, ApiKeyId, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, Caller, CreateApiKeyError,
     CredentialError, Grant, KeyHash, KeyTable, NewApiKey, Permission, SetAclError,
@@ -96,4 +96,7 @@ pub use script::{
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
 pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};
-pub use throttle::{MissingThrottleKey, ThrottleLimit, ThrottleSpec};
+pub use throttle::{
+    BucketStats, MissingThrottleKey, ThrottleLimit, ThrottleNotFound, ThrottleSpec, ThrottleStats,
+    ThrottleSummary,
+};

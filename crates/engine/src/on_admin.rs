@@ -41,6 +41,17 @@ impl Engine {
             AdminRequest::Explain { name, message } => {
                 return self.explain(cx, to, &name, message);
             }
+            AdminRequest::ThrottleStats { name, top_buckets } => {
+                return self.throttle_stats(cx, to, (name, top_buckets));
+            }
+            AdminRequest::ThrottleBucket {
+                name,
+                shared,
+                values,
+            } => {
+                let of = (name.as_str(), shared, values.as_slice());
+                AdminReply::ThrottleBucket(self.throttle_bucket(cx.now, of))
+            }
             AdminRequest::QueueStats { name } => return self.stats(cx, to, &name),
             AdminRequest::InspectQueue { name } => AdminReply::Inspected(self.inspect(&name)),
             AdminRequest::ListQueues => return self.list(cx, to),
@@ -255,6 +266,7 @@ impl Engine {
         for index in [index, dead_letters] {
             self.end_subscriptions(cx, index);
             self.abandon_scripts(cx, index);
+            self.forget_units(cx.now, index);
             self.bury(index);
         }
         Ok(())

@@ -5,7 +5,7 @@ use crate::engine::{Cx, Engine};
 use crate::queue::entries::Flags;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
-use crate::throttle::check_declarations;
+use crate::throttle::{Outcome, check_declarations};
 use crate::{
     ConnId, DeliveryBatch, DeliveryDurability, Event, LeaseMode, SubId, SubscribeError,
     SubscribeSpec, SubscriptionEnd,
@@ -25,7 +25,9 @@ impl Engine {
         let terms = Terms {
             credit: spec.credit,
             lease: spec.lease,
+            throttles: spec.throttles.as_slice().into(),
         };
+        self.declare(cx.now, index, &spec.throttles);
         let (consumer, number) = self.consumers.insert(sub, index, terms);
         let queue = self.queues.at_mut(index);
         queue.consumers.push(consumer);
@@ -51,13 +53,8 @@ impl Engine {
             .find(&spec.queue)
             .ok_or(SubscribeError::QueueNotFound)?;
         check_declarations(&spec.throttles, &self.config.limits)?;
-        if let Some(throttle) = spec.throttles.first() {
-            // Taking the subscription without them would deliver faster than the workers bear.
-            return Err(SubscribeError::InvalidThrottle {
-                name: throttle.name.clone(),
-                problem: "throttles are not in service yet".to_owned(),
-            });
-        }
+        let limits_max = 4 * self.config.limits.throttle_limits_max;
+        self.throttles.check(&spec.throttles, limits_max)?;
         if self.consumers.find(sub).is_some() {
             return Err(SubscribeError::TokenInUse);
         }
@@ -161,6 +158,7 @@ impl Engine {
             }
             self.write_requeued(cx, it.queue, &mut positions);
         }
+        self.withdraw(cx.now, it.queue, &it.throttles);
         self.touch(it.queue);
     }
 
@@ -171,6 +169,7 @@ impl Engine {
             let Some(it) = self.consumers.remove(consumer) else {
                 continue;
             };
+            self.withdraw(cx.now, index, &it.throttles);
             let reason = SubscriptionEnd::QueueDeleted;
             let event = Event::SubscriptionEnded {
                 token: it.sub.token,
@@ -184,6 +183,9 @@ impl Engine {
         if let Some(it) = self.consumers.conn_mut(conn) {
             it.outbound_bytes = it.outbound_bytes.saturating_sub(batch.budget_bytes());
         }
+        let permits = batch.items.iter().map(|item| item.permit);
+        let mut buckets = self.end_permits(cx.now, permits, Outcome::CameBack);
+        self.write_came_back(cx, &mut buckets);
         let Some(index) = self.queues.find(&batch.queue) else {
             self.refresh_consumers_of(conn);
             return;

@@ -102,6 +102,9 @@ pub struct DeliveryBatch {
     pub items: Vec<DeliveryItem>,
     /// Fairness keys of the items, back to back.
     pub keys: Vec<u8>,
+    /// Deliveries of it are charged to throttles: [`crate::Engine::released`] is to know when they
+    /// leave.
+    pub throttled: bool,
     /// Buffers that hold the contents; the node fills it for contents that lie in the log.
     pub chunks: Vec<Bytes>,
 }
@@ -162,6 +165,8 @@ pub struct DeliveryItem {
     pub deliveries: u32,
     /// Times it was redriven.
     pub redrives: u32,
+    /// What throttles were charged for it; 0 = nothing, or it has left. The engine's.
+    pub permit: u32,
 }
 
 impl DeliveryItem {

@@ -6,6 +6,7 @@
 use crate::engine::{Cx, Engine};
 use crate::page::{PageHead, PagedMessage, begin_page, put_paged, read_page};
 use crate::queue::entries::Slot;
+use crate::queue::lines::LineCursor;
 use crate::queue::page_ref::PageRef;
 use crate::queue::picks::{RingWalk, Taken};
 use crate::queues::QueueIndex;
@@ -44,7 +45,8 @@ pub struct PageErrors {
 
 /// What is taken out of a queue's lanes next.
 pub(crate) enum Next<'a> {
-    /// The oldest ready message.
+    /// One that waits for a throttle by itself (it was the first of its lane before), or else the
+    /// oldest ready message.
     Oldest,
     /// Any ready message.
     Any(&'a mut RingWalk),
@@ -87,12 +89,25 @@ impl Engine {
     ) -> Took {
         loop {
             let queue = self.queues.at_mut(index);
+            let mut fresh = LineCursor::default();
+            let parked = match next {
+                Next::Oldest => &mut fresh,
+                Next::Any(walk) => &mut walk.lines,
+            };
+            if queue.throttled.in_lines > 0
+                && let Some(slot) = queue.take_from_lines(parked, limit)
+            {
+                return Took::Message(slot);
+            }
             let taken = match next {
                 Next::Oldest => queue.lanes.take_oldest(&queue.entries, limit),
                 Next::Any(walk) => queue.lanes.take_before(&queue.entries, limit, walk),
             };
             match taken {
-                Taken::Message(slot) => return Took::Message(slot),
+                Taken::Message(slot) => {
+                    self.unwake(cx.now, index, slot);
+                    return Took::Message(slot);
+                }
                 Taken::Nothing => return Took::Nothing,
                 Taken::InPage(_) if *reads == 0 => return Took::OutOfReads,
                 Taken::InPage(lane) => {

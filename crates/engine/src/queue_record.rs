@@ -193,7 +193,7 @@ fn decode_max_length(reader: &mut Reader<'_>) -> Result<Option<MaxLength>, Repla
     })
 }
 
-fn encode_key(out: &mut Vec<u8>, parts: &[KeyPart]) {
+pub(crate) fn encode_key(out: &mut Vec<u8>, parts: &[KeyPart]) {
     put_len(out, parts.len());
     for part in parts {
         out.push(match part.kind {
@@ -208,7 +208,7 @@ fn encode_key(out: &mut Vec<u8>, parts: &[KeyPart]) {
     }
 }
 
-fn decode_key(reader: &mut Reader<'_>) -> Result<Vec<KeyPart>, ReplayError> {
+pub(crate) fn decode_key(reader: &mut Reader<'_>) -> Result<Vec<KeyPart>, ReplayError> {
     let count = reader.u32()?;
     let mut parts = Vec::new();
     for _ in 0..count {

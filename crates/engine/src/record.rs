@@ -58,6 +58,8 @@ pub(crate) enum Kind {
     Remembered = 16,
     /// A snapshot counts from here on: the log may have lost what lies before its position.
     Snapshot = 17,
+    /// Charges of throttles, what became of them, and the state of buckets.
+    Throttle = 18,
     /// What a script said of messages that were stored without it, or failed to say.
     Classified = 19,
     /// An API key was made or revoked, or what is remembered of those that are gone.
@@ -86,6 +88,7 @@ impl Kind {
             15 => Self::PageLoaded,
             16 => Self::Remembered,
             17 => Self::Snapshot,
+            18 => Self::Throttle,
             19 => Self::Classified,
             20 => Self::ApiKey,
             21 => Self::Acl,

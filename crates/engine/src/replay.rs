@@ -18,6 +18,7 @@ use crate::queue::page_ref::PageRef;
 use crate::queue::{KeepKey, NewMessage, Unclassified, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
+use crate::throttle::Pending;
 use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, Rebalancing, ReplayError};
 
 /// What replay remembers until the end of recovery.
@@ -26,6 +27,10 @@ pub(crate) struct Recovery {
     pub(crate) queues: BTreeMap<QueueIndex, QueueRecovery>,
     /// Messages with a deduplication key that left, in log order.
     pub(crate) left: Vec<(Millis, QueueId, MessageId)>,
+    /// Charges of throttles that are not known to have left.
+    pub(crate) charges: Vec<Pending>,
+    /// Records before this position are in the state of a bucket already, by its number.
+    pub(crate) throttled_until: Vec<Lsn>,
     /// Slots of pages that the snapshot names and whose messages are in memory or gone.
     pub(crate) freed: Vec<PageSlot>,
     hasher: RandomState,
@@ -61,6 +66,8 @@ impl Recovery {
         Self {
             queues: BTreeMap::new(),
             left: Vec::new(),
+            charges: Vec::new(),
+            throttled_until: Vec::new(),
             freed: Vec::new(),
             hasher: hasher.clone(),
         }
@@ -143,6 +150,7 @@ impl Engine {
                 Ok(())
             }
             Kind::Shard => self.apply_shard(&mut reader),
+            Kind::Throttle => self.apply_throttle(rec, at, header, &mut reader),
             Kind::ApiKey => self.keys.apply_key(&mut reader),
             Kind::Acl => self.keys.apply_acl(&mut reader),
             // Whoever reads the log knows which snapshot it has.

@@ -70,6 +70,7 @@ impl Engine {
             | Kind::Shard
             | Kind::Requeued
             | Kind::Snapshot
+            | Kind::Throttle
             | Kind::ApiKey
             | Kind::Acl
             | Kind::Image

@@ -15,6 +15,7 @@ use crate::queue::leases::NEVER;
 use crate::queue::picks::Taken;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
+use crate::throttle::{self, Admission, Scratch};
 use crate::{
     DeliveryBatch, DeliveryDurability, DeliveryItem, Event, LeaseMode, Lsn, Millis, Ordering, Span,
     SubId,
@@ -32,6 +33,7 @@ pub(crate) struct PassScratch {
     pub(crate) untimed: Vec<u64>,
     /// Pages that this pass may still read.
     reads: u32,
+    throttle: Scratch,
 }
 
 /// What became of one step of a queue's turn.
@@ -62,6 +64,7 @@ impl Engine {
     /// One pass over the line of queues.
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_>) {
         self.pass.reads = READS_MAX;
+        self.pass.throttle.reads = throttle::READS_MAX;
         for _ in 0..PASS_TURNS.min(self.runnable.len()) {
             let Some(index) = self.runnable.pop_front() else {
                 break;
@@ -75,7 +78,7 @@ impl Engine {
     fn serve(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let mut pass = core::mem::take(&mut self.pass);
         for _ in 0..TURN_MESSAGES {
-            match self.serve_one(cx.now, index, &mut pass) {
+            match self.serve_one(cx, index, &mut pass) {
                 Served::One => {}
                 Served::InPage(lane) if pass.reads > 0 => {
                     pass.reads -= 1;
@@ -99,38 +102,62 @@ impl Engine {
     }
 
     /// Delivers one message to the consumer whose turn it is.
-    fn serve_one(&mut self, now: Millis, index: QueueIndex, pass: &mut PassScratch) -> Served {
+    fn serve_one(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) -> Served {
         let queue = self.queues.at_mut(index);
         if !queue.lanes.has_turn() {
             return Served::Nothing;
         }
-        let Some(consumer) = queue.ready_consumers.pop_front() else {
+        let Some(consumer) = queue.ready_consumers.front().copied() else {
             return Served::Nothing;
         };
-        let Some((it, conn)) = self.consumers.with_conn(consumer) else {
+        let Some((number, lease)) = self.consumers.ready(consumer) else {
+            queue.ready_consumers.pop_front();
             return Served::One;
         };
-        if it.credit == Some(0) || !conn.has_room() {
-            it.is_ready = false;
-            return Served::One;
+        let throttled = queue.throttled.is_any();
+        if throttled {
+            match self.admit(cx, index, &mut pass.throttle) {
+                Admission::Go => {}
+                Admission::Again => return Served::One,
+                Admission::InPage(lane) => return Served::InPage(lane),
+                Admission::Nothing => return Served::Nothing,
+            }
         }
-        let timed = it.lease == LeaseMode::Timed;
-        let expires_at = if timed {
-            now.after_ms(queue.config.lease_ms)
-        } else {
-            NEVER
+        let queue = self.queues.at_mut(index);
+        let expires_at = match lease {
+            LeaseMode::Timed => cx.now.after_ms(queue.config.lease_ms),
+            LeaseMode::Connection => NEVER,
         };
-        let slot = match queue.lease_next(it.number, expires_at) {
+        let slot = match queue.lease_next(number, expires_at) {
             Taken::Message(slot) => slot,
-            Taken::InPage(lane) => {
-                queue.ready_consumers.push_front(consumer);
-                return Served::InPage(lane);
-            }
-            Taken::Nothing => {
-                queue.ready_consumers.push_front(consumer);
-                return Served::Nothing;
-            }
+            Taken::InPage(lane) => return Served::InPage(lane),
+            Taken::Nothing => return Served::Nothing,
         };
+        queue.ready_consumers.pop_front();
+        let permit = if throttled {
+            self.unwake(cx.now, index, slot);
+            self.charge(cx.now, index, &mut pass.throttle)
+        } else {
+            0
+        };
+        self.put_delivery(index, consumer, (slot, permit), (cx.now, expires_at), pass);
+        Served::One
+    }
+
+    /// A leased message joins the deliveries of its consumer in this turn.
+    fn put_delivery(
+        &mut self,
+        index: QueueIndex,
+        consumer: u32,
+        (slot, permit): (Slot, u32),
+        (now, expires_at): (Millis, Millis),
+        pass: &mut PassScratch,
+    ) {
+        let queue = self.queues.at_mut(index);
+        let Some((it, conn)) = self.consumers.with_conn(consumer) else {
+            return;
+        };
+        let timed = expires_at != NEVER;
         let entry = queue.entries.at(slot);
         if !entry.flags.has(Flags::TRANSIENT) {
             let positions = if timed {
@@ -157,7 +184,8 @@ impl Engine {
             });
         }
         if let Some(open) = pass.batches.get_mut(it.batch as usize) {
-            let item = add_item(queue, slot, &mut open.batch);
+            open.batch.throttled |= permit != 0;
+            let item = add_item(queue, (slot, permit), &mut open.batch);
             conn.outbound_bytes += item.budget_bytes();
         }
         it.credit = it.credit.map(|left| left.saturating_sub(1));
@@ -166,16 +194,23 @@ impl Engine {
         } else {
             queue.ready_consumers.push_back(consumer);
         }
-        Served::One
     }
 
-    /// Writes the turn's leases; returns the log position its deliveries wait for.
+    /// Writes what the turn charged and its leases; returns the log position its deliveries wait
+    /// for.
     fn write_leases(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) -> Lsn {
+        let charged = !pass.throttle.charged.is_empty();
+        if charged {
+            // Also of a fast queue: a crash must not let more go than the limits say.
+            let permits = core::mem::take(&mut pass.throttle.permits);
+            self.write_charges(cx, &mut pass.throttle.charged, permits);
+            self.queues.at_mut(index).last_lsn = cx.journal.end();
+        }
         let queue = self.queues.at(index);
         if queue.config.durability == DeliveryDurability::Fast {
             pass.positions.clear();
             pass.untimed.clear();
-            return if queue.config.ordering == Ordering::None {
+            return if queue.config.ordering == Ordering::None && !charged {
                 queue.stored_lsn
             } else {
                 // The next of a group goes only when the one before it left for good.
@@ -214,7 +249,7 @@ fn new_batch(
     }
 }
 
-fn add_item(queue: &Queue, slot: Slot, batch: &mut DeliveryBatch) -> DeliveryItem {
+fn add_item(queue: &Queue, (slot, permit): (Slot, u32), batch: &mut DeliveryBatch) -> DeliveryItem {
     let entry = queue.entries.at(slot);
     let key = queue.lanes.at(entry.lane).key.as_bytes();
     let start = u32::try_from(batch.keys.len()).unwrap_or(u32::MAX);
@@ -234,6 +269,7 @@ fn add_item(queue: &Queue, slot: Slot, batch: &mut DeliveryBatch) -> DeliveryIte
         attempts: entry.failures.saturating_add(1),
         deliveries: entry.deliveries,
         redrives: u32::from(entry.redrives),
+        permit,
     };
     if entry.flags.has(Flags::TRANSIENT) {
         item.at = DeliveryItem::RESOLVED;

@@ -39,6 +39,7 @@ impl Engine {
                 self.queues.at_mut(owner).dedup.on_left(message, time);
             }
         }
+        self.start_throttles(&mut recovery, now);
         for (index, kept) in recovery.queues {
             self.start_queue(now, index, kept)?;
         }

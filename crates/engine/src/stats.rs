@@ -71,6 +71,7 @@ impl Engine {
             counts: queue.counts(),
             keys: core::mem::take(&mut walk.keys),
             quantum: self.config.quantum,
+            throttles: self.queue_throttles(index),
         })))
     }
 

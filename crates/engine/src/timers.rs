@@ -31,6 +31,7 @@ impl Engine {
         queue.release_due(cx.now, TIMER_STEPS);
         queue.end_stalls(cx.now);
         queue.parking.release_timed(cx.now, TIMER_STEPS);
+        queue.end_holds(cx.now);
         self.expire_leases(cx, index, TIMER_STEPS);
         self.forget_keys(index, cx.now, TIMER_STEPS);
         self.touch(index);

@@ -56,6 +56,7 @@ pub(crate) fn resolve(
         queue: batch.queue.clone(),
         leased_at: batch.leased_at,
         lease_expires_at: batch.lease_expires_at,
+        throttled: batch.throttled,
         items: lost,
         keys: batch.keys.clone(),
         chunks: Vec::new(),

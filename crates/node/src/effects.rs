@@ -259,7 +259,10 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         AdminReply::ConfigList(entries) => {
             return entries.iter().map(|(k, v)| ENTRY + k.len() + v.len()).sum();
         }
-        AdminReply::Stats(Err(_))
+        AdminReply::Throttle(Ok(stats)) => stats.buckets.len() + stats.queues.len(),
+        AdminReply::Throttle(Err(_))
+        | AdminReply::ThrottleBucket(_)
+        | AdminReply::Stats(Err(_))
         | AdminReply::Created(_)
         | AdminReply::Updated(_)
         | AdminReply::Deleted(_)

@@ -1,6 +1,6 @@
 //! The log as the engine sees it.
 
-use tanda_engine::{Journal, Lsn, PageSlot};
+use tanda_engine::{ContentRead, Journal, Lsn, PageSlot};
 use tanda_wal::{Disk, Log};
 
 use crate::pages::PageFile;
@@ -28,6 +28,22 @@ impl<D: Disk> Journal for LogJournal<'_, D> {
 
     fn end(&self) -> Lsn {
         Lsn(self.log.end().0)
+    }
+
+    fn read_content(&mut self, at: Lsn, len: u32, into: &mut Vec<u8>) -> ContentRead {
+        let at = tanda_wal::Lsn(at.0);
+        if let Some(bytes) = self.log.read_cached(at, len) {
+            into.extend_from_slice(&bytes);
+            return ContentRead::Cached;
+        }
+        match self.log.read(at, len) {
+            Ok(bytes) => {
+                into.extend_from_slice(&bytes);
+                ContentRead::FromDisk
+            }
+            Err(tanda_wal::ReadError::Corrupt(_)) => ContentRead::Damaged,
+            Err(_) => ContentRead::Unavailable,
+        }
     }
 
     fn write_page(&mut self, page: &[u8]) -> Option<PageSlot> {

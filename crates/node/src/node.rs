@@ -393,6 +393,9 @@ impl<D: Disk> Node<D> {
             if batch.items.is_empty() {
                 return;
             }
+            if batch.throttled {
+                self.engine.released(self.now, batch);
+            }
             self.counters.released_messages += batch.items.len() as u64;
         }
         self.counters.released_events += 1;

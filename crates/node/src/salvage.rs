@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tanda_engine::{
-    Engine, EngineConfig, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError, inline_contents,
-    named_snapshot, page_bytes,
+    ContentRead, Engine, EngineConfig, Inlined, Journal, Lsn, Millis, PageSlot, ReplayError,
+    inline_contents, named_snapshot, page_bytes,
 };
 use tanda_wal::inspect::{Fault, Survey};
 use tanda_wal::{Disk, DiskError, DiskFile};
@@ -324,6 +324,10 @@ impl Journal for Nowhere {
 
     fn end(&self) -> Lsn {
         Lsn(self.end)
+    }
+
+    fn read_content(&mut self, _at: Lsn, _len: u32, _into: &mut Vec<u8>) -> ContentRead {
+        ContentRead::Unavailable
     }
 
     fn write_page(&mut self, _page: &[u8]) -> Option<PageSlot> {

@@ -155,6 +155,7 @@ impl Queue {
             | Place::Ready
             | Place::Delayed
             | Place::Behind
+            | Place::Throttled
             | Place::Parked
             | Place::Stopped
             | Place::Aside => None,

@@ -23,6 +23,8 @@ pub(crate) enum Place {
     Delayed,
     /// Behind the head of its ordering group.
     Behind,
+    /// Waits for room in a throttle's bucket, out of its lane (others wait with their lane).
+    Throttled,
     /// In the queue's `leases`.
     Leased,
     /// Unclassified: waits for a script. In the queue's `parking`.

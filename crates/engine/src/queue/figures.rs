@@ -12,13 +12,15 @@ impl Queue {
         let dedup = self.dedup.next_end(self.config.dedup_window_ms);
         let page = self.stalled.front().map(|(at, _)| *at);
         let parked = self.parking.next_deadline();
-        let all = [due, lease, dedup, page, parked];
+        let held = self.throttled.held.front().map(|(at, _)| *at);
+        let all = [due, lease, dedup, page, parked, held];
         all.into_iter().flatten().min()
     }
 
     /// Waiting messages have something to be delivered and somebody to take it.
     pub(crate) fn can_deliver(&self) -> bool {
-        self.lanes.has_turn() && !self.ready_consumers.is_empty()
+        let open = self.lanes.has_turn() && self.throttled.closed == 0;
+        open && !self.ready_consumers.is_empty()
     }
 
     /// Messages that are not leased.
@@ -42,7 +44,8 @@ impl Queue {
             in_flight: self.in_flight(),
             delayed: self.delayed.len() as u64,
             behind: self.groups.waiting(),
-            ready: self.lanes.ready(),
+            throttled: self.throttled(),
+            ready: self.lanes.ready() + self.throttled.in_lines - self.throttled(),
             active_fairness_keys: self.lanes.active(),
             active_consumers: u32::try_from(self.consumers.len()).unwrap_or(u32::MAX),
             bytes: self.bytes,
@@ -52,6 +55,16 @@ impl Queue {
             stopped: self.parking.stopped() as u64,
             late_duplicates: self.late_duplicates,
         }
+    }
+
+    /// Messages that wait for room in a bucket, in lanes or by themselves.
+    const fn throttled(&self) -> u64 {
+        let in_lanes = if self.throttled.closed > 0 {
+            self.lanes.ready()
+        } else {
+            self.lanes.blocked_ready()
+        };
+        in_lanes + self.throttled.in_lines
     }
 
     /// Forgets what is left of leases that are settled.
@@ -66,11 +79,13 @@ impl Queue {
         self.leases.assert_invariants(&self.entries);
         self.dedup.assert_invariants();
         self.assert_parking();
+        self.assert_throttled();
         let parked = self.parking.unclassified() + self.parking.stopped();
         let pending = self.lanes.ready()
             + self.delayed.len() as u64
             + self.groups.waiting()
             + parked as u64
+            + self.throttled.in_lines
             + u64::from(self.aside);
         assert_eq!(
             pending,

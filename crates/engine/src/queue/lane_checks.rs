@@ -29,6 +29,8 @@ impl Lanes {
             paged += behind.map_or(0, |behind| u64::from(behind.paged));
         }
         assert_eq!(ready, self.ready, "ready messages");
+        let blocked = self.blocked().map(|(_, ready)| u64::from(ready));
+        assert_eq!(blocked.sum::<u64>(), self.blocked_ready, "blocked messages");
         assert_eq!(paged, self.paged, "messages in pages");
         let active = self.iter().filter(|lane| lane.pending > 0).count() as u64;
         assert_eq!(active, self.active, "active lanes");
@@ -42,7 +44,7 @@ impl Lane {
         let key = &self.key;
         assert_eq!(
             self.is_on_ring(),
-            self.ready > 0 && !stalled,
+            self.ready > 0 && !stalled && !self.blocked,
             "lane {lane} ({key}) on a ring with {} messages",
             self.ready
         );

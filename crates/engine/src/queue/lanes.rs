@@ -39,11 +39,13 @@ pub(crate) struct Lane {
     )]
     pub(super) returned: Option<Box<BTreeMap<u64, Slot>>>,
     pub(crate) key: Box<str>,
-    /// Pending messages: ready, delayed, behind.
+    /// Pending messages: ready, delayed, behind, throttled.
     pub(crate) pending: u32,
     /// Messages that belong to this lane, wherever they are.
     pub(super) held: u32,
     pub(crate) priority: u8,
+    /// It has no turns until something unblocks it.
+    pub(super) blocked: bool,
 }
 
 impl Lane {
@@ -56,6 +58,11 @@ impl Lane {
     /// It has turns.
     pub(super) const fn is_on_ring(&self) -> bool {
         self.next != NIL
+    }
+
+    /// It has turns, or will have them when it is unblocked.
+    pub(super) const fn has_first(&self) -> bool {
+        self.is_on_ring() || self.blocked
     }
 
     /// Messages that came back to a position before this one.
@@ -82,6 +89,8 @@ pub(crate) struct Lanes {
     pub(super) active: u64,
     /// Lanes on rings.
     pub(super) on_rings: u32,
+    /// Ready messages of blocked lanes.
+    pub(super) blocked_ready: u64,
     pub(super) page_messages: u32,
     /// A lane is long from this many messages on; `u32::MAX` where none is to be.
     pub(super) lane_hot: u32,
@@ -108,6 +117,7 @@ impl Lanes {
             weight_max: config.limits.weight_max,
             active: 0,
             on_rings: 0,
+            blocked_ready: 0,
             page_messages: config.page_messages.max(1),
             lane_hot: u32::MAX,
             full: Vec::new(),
@@ -144,6 +154,16 @@ impl Lanes {
     /// Ready messages.
     pub(crate) const fn ready(&self) -> u64 {
         self.ready
+    }
+
+    /// Those of them that are in blocked lanes.
+    pub(crate) const fn blocked_ready(&self) -> u64 {
+        self.blocked_ready
+    }
+
+    /// Messages per weight unit in one turn.
+    pub(crate) const fn quantum(&self) -> i64 {
+        self.quantum
     }
 
     /// Lanes with pending messages.
@@ -254,6 +274,7 @@ impl Lanes {
             pending: 0,
             held: 0,
             priority,
+            blocked: false,
         };
         self.memory_bytes += fresh.memory_bytes();
         let lane = if let Some(lane) = self.free.pop() {

@@ -297,18 +297,24 @@ impl Lanes {
         if let Some(behind) = it.behind.as_deref_mut() {
             behind.stalled = true;
         }
-        if let Some(ring) = self.rings.iter().position(|ring| ring.priority == priority) {
+        let on_ring = it.is_on_ring();
+        if on_ring && let Some(ring) = self.ring_of(priority) {
             self.leave_ring(ring, lane);
         }
     }
 
     /// A stalled lane has its turns again. Other lanes are left as they are.
     pub(crate) fn end_stall(&mut self, entries: &Entries, lane: u32) {
-        let behind = self.lanes.get_mut(lane as usize);
-        let behind = behind.and_then(|it| it.behind.as_deref_mut());
+        let Some(it) = self.lanes.get_mut(lane as usize) else {
+            return;
+        };
+        let blocked = it.blocked;
+        let behind = it.behind.as_deref_mut();
         if let Some(behind) = behind.filter(|behind| behind.stalled) {
             behind.stalled = false;
-            self.join_ring(lane);
+            if !blocked {
+                self.join_ring(lane);
+            }
             self.note_first(entries, lane);
         }
     }

@@ -15,6 +15,7 @@ pub(crate) mod groups;
 mod lane_checks;
 pub(crate) mod lanes;
 pub(crate) mod leases;
+pub(crate) mod lines;
 mod long_lane;
 mod oldest;
 pub(crate) mod page_ref;
@@ -24,6 +25,7 @@ pub(crate) mod parking;
 pub(crate) mod picks;
 mod rings;
 mod take;
+pub(crate) mod throttled;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -42,6 +44,7 @@ use lanes::Lanes;
 use leases::{Lease, Leases};
 use parking::Parking;
 use picks::Taken;
+use throttled::Throttled;
 
 /// What a queue is to its partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,6 +161,8 @@ pub(crate) struct Queue {
     pub(crate) runnable: bool,
     /// It is in the engine's list of queues to make pages for.
     pub(crate) fills_pages: bool,
+    /// What waits for throttles.
+    pub(crate) throttled: Throttled,
     /// Lanes whose first page could not be read, with the time to try again.
     pub(crate) stalled: VecDeque<(Millis, u32)>,
     /// What [`Queue::memory_bytes`] was when the engine last counted it.
@@ -209,6 +214,7 @@ impl Queue {
             ready_consumers: VecDeque::new(),
             runnable: false,
             fills_pages: false,
+            throttled: Throttled::default(),
             stalled: VecDeque::new(),
             memory_counted: 0,
             lane_hot: engine.lane_hot.max(1),
@@ -417,6 +423,7 @@ impl Queue {
             Place::Ready
             | Place::Delayed
             | Place::Behind
+            | Place::Throttled
             | Place::Parked
             | Place::Stopped
             | Place::Aside => self.lanes.remove_pending(lane),

@@ -10,8 +10,8 @@ use super::picks::Taken;
 /// Lanes by the position of their first message.
 ///
 /// A lane is noted when a message becomes its first one; when its first one leaves, the note is
-/// left too low and corrected when it comes up. So every lane on a ring has a note at or below its
-/// first message.
+/// left too low and corrected when it comes up. So every lane on a ring, or blocked, has a note at
+/// or below its first message.
 #[derive(Debug, Default)]
 pub(crate) struct Oldest {
     notes: BinaryHeap<Reverse<(u64, u32)>>,
@@ -33,7 +33,7 @@ impl Lanes {
 
     /// Notes all lanes that are on a ring, and none twice.
     pub(super) fn note_all(&mut self, entries: &Entries) {
-        let turns = (0..).zip(&self.lanes).filter(|(_, it)| it.is_on_ring());
+        let turns = (0..).zip(&self.lanes).filter(|(_, it)| it.has_first());
         let notes = turns.filter_map(|(lane, _)| {
             let (position, _) = self.first(entries, lane)?;
             Some(Reverse((position, lane)))
@@ -49,7 +49,7 @@ impl Lanes {
             let Some(Reverse((noted, lane))) = oldest.notes.pop() else {
                 break;
             };
-            if !self.lane(lane).is_some_and(|it| it.is_on_ring()) {
+            if !self.lane(lane).is_some_and(|it| it.has_first()) {
                 continue;
             }
             let Some((position, slot)) = self.first(entries, lane) else {
@@ -66,7 +66,7 @@ impl Lanes {
                 self.note_first(entries, lane);
                 return Taken::Nothing;
             };
-            if self.lane(lane).is_some_and(|it| it.is_on_ring()) {
+            if self.lane(lane).is_some_and(|it| it.has_first()) {
                 self.note_first(entries, lane);
             }
             if taken != Taken::Nothing {
@@ -80,7 +80,7 @@ impl Lanes {
     pub(super) fn assert_notes(&self, entries: &Entries) {
         let Some(oldest) = &self.oldest else { return };
         let notes: std::collections::BTreeSet<_> = oldest.notes.iter().map(|it| it.0).collect();
-        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| it.is_on_ring()) {
+        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| it.has_first()) {
             let first = self.first(entries, lane).map_or(0, |first| first.0);
             let mut below = notes.range(..=(first, lane));
             assert!(

@@ -125,6 +125,7 @@ impl Queue {
             + groups
             + maps
             + dedup
+            + self.throttled.memory_bytes()
     }
 }
 

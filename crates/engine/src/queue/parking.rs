@@ -318,6 +318,7 @@ impl Queue {
             | Place::Ready
             | Place::Delayed
             | Place::Behind
+            | Place::Throttled
             | Place::Leased
             | Place::Deciding
             | Place::Aside => return None,
@@ -438,6 +439,7 @@ impl Queue {
                 | Place::Ready
                 | Place::Delayed
                 | Place::Behind
+                | Place::Throttled
                 | Place::Leased
                 | Place::Stopped => {}
             }

@@ -2,12 +2,18 @@
 
 use super::entries::{Entries, NIL, Slot};
 use super::lanes::{Lane, Lanes};
+use super::lines::LineCursor;
+use super::long_lane::Fifo;
 
 /// How far [`Lanes::take_before`] has come; for one step, in which nothing becomes ready.
 #[derive(Debug, Default)]
 pub(crate) struct RingWalk {
     /// Rings that have nothing to take.
     passed: usize,
+    /// Blocked lanes before this one have nothing to take.
+    blocked_from: u32,
+    /// Among the messages that are in no lane.
+    pub(crate) lines: LineCursor,
 }
 
 /// What was taken out of the lanes.
@@ -34,10 +40,27 @@ impl Lanes {
         } else {
             self.push_long(entries, slot);
         }
+        self.count_ready(entries, lane, position);
+    }
+
+    /// Puts a message that was picked before back to its position, which may be anywhere.
+    pub(crate) fn push_returned(&mut self, entries: &Entries, slot: Slot) {
+        let entry = entries.at(slot);
+        let (lane, position) = (entry.lane, entry.position);
+        let returned = &mut self.at_mut(lane).returned;
+        returned.get_or_insert_default().insert(position, slot);
+        self.count_ready(entries, lane, position);
+    }
+
+    /// A message at `position` is in its lane.
+    fn count_ready(&mut self, entries: &Entries, lane: u32, position: u64) {
         self.ready += 1;
         let it = self.at_mut(lane);
         it.ready += 1;
-        if !it.is_on_ring() && it.may_join(entries, position) {
+        let blocked = it.blocked;
+        self.blocked_ready += u64::from(blocked);
+        let it = self.at_mut(lane);
+        if !blocked && !it.is_on_ring() && it.may_join(entries, position) {
             self.join_ring(lane);
         }
         if self.oldest.is_some() && self.first(entries, lane).is_some_and(|it| it.0 == position) {
@@ -94,7 +117,10 @@ impl Lanes {
                 it.returned = None;
             }
         }
-        self.at_mut(lane).ready -= 1;
+        let it = self.at_mut(lane);
+        it.ready -= 1;
+        let blocked = it.blocked;
+        self.blocked_ready -= u64::from(blocked);
         self.ready -= 1;
         Some(slot)
     }
@@ -136,23 +162,35 @@ impl Lanes {
             && self.first(entries, lane).is_some_and(|it| it.1.is_none())
     }
 
-    fn turn(&self) -> Option<(usize, u32)> {
+    /// The first message of the lane whose turn it is.
+    pub(crate) fn head_of(&self, entries: &Entries, lane: u32) -> Taken {
+        match self.first(entries, lane) {
+            Some((_, Some(slot))) => Taken::Message(slot),
+            Some((_, None)) => Taken::InPage(lane),
+            None => Taken::Nothing,
+        }
+    }
+
+    pub(super) fn turn(&self) -> Option<(usize, u32)> {
         let ring = self.rings.iter().position(|ring| ring.lanes > 0)?;
         Some((ring, self.rings.get(ring)?.current))
     }
 
     /// Takes the first message of a lane without using up the lane's turn.
-    pub(super) fn take_first(&mut self, entries: &Entries, lane: u32) -> Taken {
+    pub(crate) fn take_first(&mut self, entries: &Entries, lane: u32) -> Taken {
         if self.is_first_paged(entries, lane) {
             return Taken::InPage(lane);
         }
         let Some(slot) = self.pop_first(entries, lane) else {
             return Taken::Nothing;
         };
-        let it = self.at(lane);
+        let it = self.at_mut(lane);
         if it.ready == 0 {
-            let priority = it.priority;
-            if let Some(ring) = self.rings.iter().position(|ring| ring.priority == priority) {
+            it.blocked = false;
+            let (on_ring, priority) = (it.is_on_ring(), it.priority);
+            if !on_ring {
+                it.front = Fifo::EMPTY;
+            } else if let Some(ring) = self.ring_of(priority) {
                 self.leave_ring(ring, lane);
             }
         }
@@ -188,6 +226,20 @@ impl Lanes {
             }
         }
         walk.passed = self.rings.len();
+        self.take_blocked(entries, limit, walk)
+    }
+
+    fn take_blocked(&mut self, entries: &Entries, limit: u64, walk: &mut RingWalk) -> Taken {
+        while self.blocked_ready > 0
+            && let Some(it) = self.lane(walk.blocked_from)
+        {
+            let lane = walk.blocked_from;
+            let first = it.blocked.then(|| self.first(entries, lane)).flatten();
+            if first.is_some_and(|(position, _)| position < limit) {
+                return self.take_first(entries, lane);
+            }
+            walk.blocked_from += 1;
+        }
         Taken::Nothing
     }
 

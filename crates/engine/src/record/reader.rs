@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next `len` bytes.
-    pub(super) fn bytes(&mut self, len: u32) -> Result<&'a [u8], ReplayError> {
+    pub(crate) fn bytes(&mut self, len: u32) -> Result<&'a [u8], ReplayError> {
         self.take(len as usize)
     }
 
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         self.text(bytes)
     }
 
-    pub(super) fn varint(&mut self) -> Result<u64, ReplayError> {
+    pub(crate) fn varint(&mut self) -> Result<u64, ReplayError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;

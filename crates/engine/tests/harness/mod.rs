@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, EngineConfig, Event,
-    Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch, PublishItem,
+    AdminReply, AdminRequest, ConnId, ConnLimits, ContentRead, DeliveryBatch, Engine, EngineConfig,
+    Event, Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch, PublishItem,
     PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem,
     SettleResult, Settlement, Span, SubId, SubscribeSpec,
 };
@@ -30,6 +30,8 @@ pub(crate) struct MemJournal {
     pub(crate) pages_full: bool,
     /// No page can be read.
     pub(crate) pages_unreadable: bool,
+    /// No content can be read.
+    pub(crate) contents_unreadable: bool,
     /// Freed pages stay, as while a snapshot may need them.
     pub(crate) pages_kept: bool,
     pub(crate) pages_freed: BTreeSet<PageSlot>,
@@ -46,6 +48,7 @@ impl MemJournal {
             pages: Vec::new(),
             pages_full: false,
             pages_unreadable: false,
+            contents_unreadable: false,
             pages_kept: false,
             pages_freed: BTreeSet::new(),
             copies: BTreeMap::new(),
@@ -70,6 +73,23 @@ impl Journal for MemJournal {
 
     fn end(&self) -> Lsn {
         self.end
+    }
+
+    fn read_content(&mut self, at: Lsn, len: u32, into: &mut Vec<u8>) -> ContentRead {
+        if self.contents_unreadable {
+            return ContentRead::Unavailable;
+        }
+        let after = self.records.partition_point(|(start, _)| *start <= at);
+        let record = after.checked_sub(1).and_then(|it| self.records.get(it));
+        let found = record.and_then(|(start, record)| {
+            let from = usize::try_from(at.0 - start.0).ok()?;
+            record.get(from..from + len as usize)
+        });
+        let Some(found) = found else {
+            return ContentRead::Unavailable;
+        };
+        into.extend_from_slice(found);
+        ContentRead::FromDisk
     }
 
     fn write_page(&mut self, page: &[u8]) -> Option<PageSlot> {
@@ -223,6 +243,8 @@ pub(crate) struct Harness {
     pub(crate) snapshot: Option<(Lsn, Vec<Vec<u8>>)>,
     /// Whether [`Self::run_scripts`] runs scripts.
     pub(crate) has_host: bool,
+    /// Deliveries do not leave by themselves: who sets it calls `release`.
+    pub(crate) holds_deliveries: bool,
     next_token: u32,
 }
 
@@ -255,6 +277,7 @@ impl Harness {
             out: Vec::new(),
             snapshot: None,
             has_host: true,
+            holds_deliveries: false,
             next_token: 1,
         }
     }
@@ -269,18 +292,38 @@ impl Harness {
         let mut out = Vec::new();
         self.engine
             .handle(self.now, &mut self.journal, request, &mut out);
+        self.let_go(&mut out);
         self.engine.assert_invariants();
         out
+    }
+
+    /// The deliveries among these outputs leave now, unless they are held.
+    pub(crate) fn let_go(&mut self, out: &mut [Output]) {
+        if !self.holds_deliveries {
+            self.release(out);
+        }
+    }
+
+    /// The deliveries among these outputs leave now.
+    pub(crate) fn release(&mut self, out: &mut [Output]) {
+        for output in out {
+            if let Event::Delivery { batch, .. } = &mut output.event {
+                self.engine.released(self.now, batch);
+            }
+        }
     }
 
     /// Passes until nothing more can be done now; their outputs.
     pub(crate) fn run(&mut self) -> Vec<Output> {
         let mut out = Vec::new();
-        while self.engine.run(self.now, &mut self.journal, &mut out) {
+        loop {
+            let more = self.engine.run(self.now, &mut self.journal, &mut out);
+            self.let_go(&mut out);
             self.engine.assert_invariants();
+            if !more {
+                return out;
+            }
         }
-        self.engine.assert_invariants();
-        out
     }
 
     pub(crate) fn advance(&mut self, ms: u64) -> Vec<Output> {
@@ -376,15 +419,19 @@ impl Harness {
         credit: Option<u32>,
         lease: LeaseMode,
     ) -> SubId {
-        let sub = SubId {
-            conn,
-            token: self.token(),
-        };
         let spec = SubscribeSpec {
             queue: queue.to_owned(),
             credit,
             lease,
             throttles: Vec::new(),
+        };
+        self.subscribe_with(conn, spec)
+    }
+
+    pub(crate) fn subscribe_with(&mut self, conn: ConnId, spec: SubscribeSpec) -> SubId {
+        let sub = SubId {
+            conn,
+            token: self.token(),
         };
         let out = self.handle(Request::Subscribe { sub, spec });
         assert!(matches!(out[0].event, Event::Subscribed { .. }), "{out:?}");
@@ -455,7 +502,7 @@ impl Harness {
         self.engine = Engine::new(self.config.clone());
         let tail = self.journal.records.iter().filter(|(at, _)| *at >= from);
         let tail: Vec<_> = tail.cloned().collect();
-        let snapshot = snapshot.iter().map(|record| (Lsn::ZERO, record));
+        let snapshot = snapshot.iter().map(|record| (from, record));
         let pages = &self.journal.pages;
         let mut read = |slot: PageSlot, into: &mut Vec<u8>| {
             let page = pages.get(slot.0 as usize).and_then(Option::as_ref);

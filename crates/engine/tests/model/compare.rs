@@ -116,6 +116,7 @@ impl Model {
                 in_flight,
                 delayed: count(|place| matches!(place, Place::Delayed(_))),
                 behind: count(|place| matches!(place, Place::Behind(_))),
+                throttled: 0,
                 ready: count(|place| matches!(place, Place::Ready)),
                 active_fairness_keys: keys.len() as u64,
                 active_consumers: u32::try_from(consumers).unwrap(),
@@ -125,6 +126,7 @@ impl Model {
             },
             keys,
             quantum: self.quantum,
+            throttles: Vec::new(),
         }
     }
 
@@ -161,6 +163,7 @@ impl Model {
             next_lease_end_at: queue.messages.iter().filter_map(|m| m.lease()?.end).min(),
             groups_held: groups.len() as u64,
             last_script_error: None,
+            throttles: Vec::new(),
             message: message.map(|id| self.place(queue, id)),
         }
     }

@@ -1,6 +1,6 @@
 //! A journal in memory in which every page stays where it is, as for a snapshot.
 
-use tanda_engine::{Journal, Lsn, PageSlot};
+use tanda_engine::{ContentRead, Journal, Lsn, PageSlot};
 
 #[derive(Debug)]
 pub(crate) struct Log {
@@ -36,6 +36,20 @@ impl Journal for Log {
 
     fn end(&self) -> Lsn {
         self.end
+    }
+
+    fn read_content(&mut self, at: Lsn, len: u32, into: &mut Vec<u8>) -> ContentRead {
+        let after = self.records.partition_point(|(start, _)| *start <= at);
+        let record = after.checked_sub(1).and_then(|it| self.records.get(it));
+        let found = record.and_then(|(start, record)| {
+            let from = usize::try_from(at.0 - start.0).ok()?;
+            record.get(from..from + len as usize)
+        });
+        let Some(found) = found else {
+            return ContentRead::Unavailable;
+        };
+        into.extend_from_slice(found);
+        ContentRead::FromDisk
     }
 
     fn write_page(&mut self, page: &[u8]) -> Option<PageSlot> {

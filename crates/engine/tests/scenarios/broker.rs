@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, DeliveryItem, Event,
     LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec, QueueStats,
-    Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId,
+    Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId, SubscribeSpec,
+    ThrottleSpec,
 };
 
 use crate::harness::{Harness, Msg, batch};
@@ -111,7 +112,10 @@ impl Broker {
     /// One pass; true when there is more to do.
     pub(crate) fn pass(&mut self) -> bool {
         let (now, h) = (self.h.now, &mut self.h);
-        let more = h.engine.run(now, &mut h.journal, &mut self.out);
+        let mut out = Vec::new();
+        let more = h.engine.run(now, &mut h.journal, &mut out);
+        h.let_go(&mut out);
+        self.out.extend(out);
         h.engine.assert_invariants();
         more
     }
@@ -201,6 +205,30 @@ impl Broker {
         (credit, lease): (Option<u32>, LeaseMode),
     ) -> SubId {
         let sub = self.h.subscribe_as(conn, queue, credit, lease);
+        self.workers.insert(sub, name.to_owned());
+        self.run();
+        sub
+    }
+
+    /// A subscription that declares throttles, on a connection of its own; passes.
+    pub(crate) fn throttled(
+        &mut self,
+        name: &str,
+        queue: &str,
+        credit: Option<u32>,
+        throttles: &[ThrottleSpec],
+    ) -> SubId {
+        let conn = self.connect(ConnLimits {
+            outbound_bytes_max: 1 << 30,
+            subscriptions_max: 8,
+        });
+        let spec = SubscribeSpec {
+            queue: queue.to_owned(),
+            credit,
+            lease: LeaseMode::Timed,
+            throttles: throttles.to_vec(),
+        };
+        let sub = self.h.subscribe_with(conn, spec);
         self.workers.insert(sub, name.to_owned());
         self.run();
         sub

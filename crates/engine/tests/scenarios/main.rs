@@ -36,4 +36,8 @@ mod several_queues;
 mod slices;
 mod statistics;
 mod storage_full;
+mod throttle_keys;
+mod throttle_restarts;
+mod throttle_stats;
+mod throttles;
 mod undelivered;

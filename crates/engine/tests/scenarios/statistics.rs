@@ -68,6 +68,7 @@ fn expected(active_consumers: u32) -> QueueStats {
             in_flight: 1,
             delayed: 2,
             behind: 2,
+            throttled: 0,
             ready: 1,
             active_fairness_keys: 3,
             active_consumers,
@@ -77,6 +78,7 @@ fn expected(active_consumers: u32) -> QueueStats {
         },
         keys: vec![key("", 1, 0, 1), key("a", 1, 0, 1), key("b", 3, 0, 7)],
         quantum: 1,
+        throttles: Vec::new(),
     }
 }
 

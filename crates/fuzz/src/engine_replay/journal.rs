@@ -1,6 +1,6 @@
 //! A journal that keeps its records and pages in memory.
 
-use tanda_engine::{Journal, Lsn, PageSlot};
+use tanda_engine::{ContentRead, Journal, Lsn, PageSlot};
 
 /// See the module.
 pub(super) struct MemJournal {
@@ -30,6 +30,10 @@ impl Journal for MemJournal {
 
     fn end(&self) -> Lsn {
         self.end
+    }
+
+    fn read_content(&mut self, _at: Lsn, _len: u32, _into: &mut Vec<u8>) -> ContentRead {
+        ContentRead::Unavailable
     }
 
     fn write_page(&mut self, page: &[u8]) -> Option<PageSlot> {

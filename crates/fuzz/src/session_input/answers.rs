@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, ClusterStatus, CreateQueueError, DeleteQueueError, DeliveryBatch, DeliveryItem,
-    Event, KeyStats, MessageId, Millis, PublishError, PublishResult, QueueCounts, QueueNotFound,
-    QueueStats, QueueSummary, Rebalancing, RedriveError, Redriven, Request, RuntimeConfigError,
-    SettleError, Span, SubscribeError, SubscriptionEnd, UpdateQueueError,
+    Event, KeyStats, MessageId, Millis, MissingThrottleKey, PublishError, PublishResult,
+    QueueCounts, QueueNotFound, QueueStats, QueueSummary, Rebalancing, RedriveError, Redriven,
+    Request, RuntimeConfigError, SettleError, Span, SubscribeError, SubscriptionEnd, ThrottleLimit,
+    ThrottleSummary, UpdateQueueError,
 };
 use tanda_wire::fila::enqueue::encode_content;
 
@@ -200,6 +201,21 @@ fn stats(script: &mut Script<'_>) -> QueueStats {
         counts: counts(script),
         keys: vec![key; script.pick(UNASKED_MAX)],
         quantum: script.u32(),
+        throttles: vec![throttle(script); script.pick(3)],
+    }
+}
+
+fn throttle(script: &mut Script<'_>) -> ThrottleSummary {
+    let limit = ThrottleLimit {
+        window_ms: script.u64(),
+        max_deliveries: script.u64(),
+    };
+    ThrottleSummary {
+        name: text(script),
+        limits: vec![limit; script.pick(3)],
+        key: Vec::new(),
+        missing: MissingThrottleKey::SharedBucket,
+        subscribers: script.u32(),
     }
 }
 
@@ -241,6 +257,7 @@ pub(super) fn deliveries(script: &mut Script<'_>, now: Millis) -> DeliveryBatch 
             attempts: 1,
             deliveries: script.u32(),
             redrives: 0,
+            permit: 0,
         });
     }
     batch.chunks.push(Bytes::from(chunk));

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tanda_engine::{
-    Backoff, DeliveryDurability, KeyKind, KeyPart, MessagePlace, MissingOrderingKey, Ordering,
-    Overflow, QueueConfig, QueueCounts, QueueDetails, QueueExplanation, QueueSummary,
-    ScriptFailure,
+    Backoff, DeliveryDurability, KeyKind, KeyPart, MessagePlace, MissingOrderingKey,
+    MissingThrottleKey, Ordering, Overflow, QueueConfig, QueueCounts, QueueDetails,
+    QueueExplanation, QueueSummary, ScriptFailure, ThrottleLimit, ThrottleSummary,
 };
 use tanda_node::NodeStats;
 
@@ -148,6 +148,7 @@ fn counts(counts: &QueueCounts) -> Value {
         "ready": counts.ready,
         "delayed": counts.delayed,
         "behind": counts.behind,
+        "throttled": counts.throttled,
         "in_flight": counts.in_flight,
         "active_fairness_keys": counts.active_fairness_keys,
         "active_consumers": counts.active_consumers,
@@ -255,6 +256,7 @@ pub(super) fn explanation(explanation: &QueueExplanation) -> Value {
         "next_lease_end_at_ms": explanation.next_lease_end_at.map(|at| at.0),
         "groups_held": explanation.groups_held,
         "last_script_error": explanation.last_script_error,
+        "throttles": explanation.throttles.iter().map(throttle).collect::<Vec<_>>(),
         "message": explanation.message.as_ref().map(place),
     })
 }
@@ -277,6 +279,20 @@ fn place(message: &MessagePlace) -> Value {
         MessagePlace::Delayed { due_at, attempts } => json!({
             "place": "delayed",
             "due_at_ms": due_at.0,
+            "attempts": attempts,
+        }),
+        MessagePlace::Throttled {
+            throttle,
+            bucket,
+            attempts,
+        } => json!({
+            "place": "throttled",
+            "throttle": throttle,
+            "shared": bucket.shared,
+            "values": bucket.values,
+            "counted": bucket.counted,
+            "waiting": bucket.waiting,
+            "next_room_at_ms": bucket.next_room_at.0,
             "attempts": attempts,
         }),
         MessagePlace::Behind { head, head_place } => json!({
@@ -324,4 +340,24 @@ fn place(message: &MessagePlace) -> Value {
             "queue": queue,
         }),
     }
+}
+
+fn throttle(summary: &ThrottleSummary) -> Value {
+    let limit = |limit: &ThrottleLimit| {
+        json!({
+            "max_deliveries": limit.max_deliveries,
+            "window_ms": limit.window_ms,
+        })
+    };
+    let missing = match summary.missing {
+        MissingThrottleKey::SharedBucket => "shared_bucket",
+        MissingThrottleKey::Unthrottled => "unthrottled",
+    };
+    json!({
+        "name": summary.name,
+        "limits": summary.limits.iter().map(limit).collect::<Vec<_>>(),
+        "key": key(&summary.key),
+        "missing": missing,
+        "declaring_subscribers": summary.subscribers,
+    })
 }

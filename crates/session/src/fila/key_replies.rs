@@ -56,6 +56,8 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::RebalancingSet
         | AdminReply::ClusterStatus(_)
         | AdminReply::Explained(_)
+        | AdminReply::Throttle(_)
+        | AdminReply::ThrottleBucket(_)
         | AdminReply::Bootstrapped(_) => {}
     }
 }

@@ -8,9 +8,6 @@ use tanda_wire::fila::queue_admin::{
 };
 use tanda_wire::fila::redrive::{Reclassify, Redrive, RedriveResult};
 use tanda_wire::fila::stats::GetStats;
-use tanda_wire::fila::throttle::{
-    GetThrottleBucket, GetThrottleBucketResult, GetThrottleStats, GetThrottleStatsResult,
-};
 
 use super::link::{Call, Link};
 use super::queue_settings;
@@ -150,28 +147,4 @@ pub(super) fn on_list_config(link: &mut Link, call: &Call) {
         Kind::Admin,
         AdminRequest::ListConfig { prefix },
     );
-}
-
-/// Nobody can declare a throttle yet, so none has this name.
-pub(super) fn on_throttle_stats(link: &mut Link, call: &Call) {
-    if link.decode::<GetThrottleStats<'_>>(call).is_some() {
-        let error_code = ErrorCode::ThrottleNotFound;
-        let result = GetThrottleStatsResult {
-            error_code,
-            ..GetThrottleStatsResult::default()
-        };
-        link.outbound.body(call.request_id, &result);
-    }
-}
-
-/// Like [`on_throttle_stats`].
-pub(super) fn on_throttle_bucket(link: &mut Link, call: &Call) {
-    if link.decode::<GetThrottleBucket<'_>>(call).is_some() {
-        let error_code = ErrorCode::ThrottleNotFound;
-        let result = GetThrottleBucketResult {
-            error_code,
-            ..GetThrottleBucketResult::default()
-        };
-        link.outbound.body(call.request_id, &result);
-    }
 }

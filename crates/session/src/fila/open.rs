@@ -9,7 +9,9 @@ use tanda_wire::fila::{Direction, Opcode};
 use super::authority::Lost;
 use super::keepalive::Keepalive;
 use super::link::{Call, Link};
-use super::{on_admin, on_cluster, on_keys, on_publish, on_settle, on_subscribe, permissions};
+use super::{
+    on_admin, on_cluster, on_keys, on_publish, on_settle, on_subscribe, permissions, throttles,
+};
 
 /// What a frame does to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,8 +149,8 @@ fn on_rare(link: &mut Link, call: Call) {
         Opcode::SetConfig => on_admin::on_set_config(link, &call),
         Opcode::GetConfig => on_admin::on_get_config(link, &call),
         Opcode::ListConfig => on_admin::on_list_config(link, &call),
-        Opcode::GetThrottleStats => on_admin::on_throttle_stats(link, &call),
-        Opcode::GetThrottleBucket => on_admin::on_throttle_bucket(link, &call),
+        Opcode::GetThrottleStats => throttles::on_throttle_stats(link, &call),
+        Opcode::GetThrottleBucket => throttles::on_throttle_bucket(link, &call),
         Opcode::GetRoutes => on_cluster::on_routes(link, call),
         Opcode::DrainNode => on_cluster::on_drain_node(link, &call),
         Opcode::MoveQueueLeader => on_cluster::on_move_leader(link, &call),

@@ -22,6 +22,7 @@ use super::key_replies;
 use super::link::Link;
 use super::on_cluster::RouteNames;
 use super::slots::{Entry, Kind};
+use super::throttles;
 
 /// Answers the request of `entry`.
 pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
@@ -37,6 +38,8 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
             link.outbound.body(id, &DeleteQueueResult { error_code });
         }
         AdminReply::Stats(result) => stats(link, id, result),
+        AdminReply::Throttle(result) => throttles::stats(link, id, result),
+        AdminReply::ThrottleBucket(result) => throttles::bucket(link, id, result),
         AdminReply::Queues(queues) => match &entry.kind {
             Kind::Routes(body) => routes(link, id, body, queues),
             Kind::Publish
@@ -141,7 +144,6 @@ fn stats(link: &mut Link, id: u32, result: &Result<QueueStats, QueueNotFound>) {
             weight: key.weight,
         })
         .collect();
-    // Throttles are not in service: nothing is throttled.
     let result = GetStatsResult {
         error_code: ErrorCode::Ok,
         depth: counts.depth,
@@ -149,14 +151,14 @@ fn stats(link: &mut Link, id: u32, result: &Result<QueueStats, QueueNotFound>) {
         delayed: counts.delayed,
         unclassified: counts.unclassified,
         oldest_unclassified_at_ms: counts.oldest_unclassified_at.map_or(0, |at| at.0),
-        throttled: 0,
+        throttled: counts.throttled,
         active_fairness_keys: counts.active_fairness_keys,
         active_consumers: counts.active_consumers,
         quantum: stats.quantum,
         leader_node_id: 0,
         replication_count: 0,
         per_key_stats,
-        active_throttles: Vec::new(),
+        active_throttles: stats.throttles.iter().map(throttles::summary).collect(),
     };
     link.outbound.body(id, &result);
 }

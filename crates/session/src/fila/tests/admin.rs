@@ -17,12 +17,9 @@ use tanda_wire::fila::queue_admin::{
 };
 use tanda_wire::fila::redrive::{Redrive, RedriveResult};
 use tanda_wire::fila::stats::{FairnessKeyStats, GetStats, GetStatsResult};
-use tanda_wire::fila::throttle::{
-    GetThrottleBucket, GetThrottleBucketResult, GetThrottleStats, GetThrottleStatsResult,
-};
 use tanda_wire::fila::{Body, ErrorCode};
 
-use super::{Peer, Seen};
+use super::{Peer, Seen, throttles};
 
 /// Sends a request and returns what the engine is asked, with its token.
 pub(super) fn asked<'a, B: Body<'a>>(peer: &mut Peer, body: &B) -> (u32, AdminRequest) {
@@ -425,6 +422,7 @@ fn statistics_fill_the_whole_layout() {
             oldest_unclassified_at: Some(Millis(11)),
             active_fairness_keys: 4,
             active_consumers: 5,
+            throttled: 10,
             ..QueueCounts::default()
         },
         keys: vec![KeyStats {
@@ -434,6 +432,7 @@ fn statistics_fill_the_whole_layout() {
             weight: 8,
         }],
         quantum: 9,
+        throttles: vec![throttles::of_engine()],
     };
     let frame = GetStats { queue: "q" };
     let expected = GetStatsResult {
@@ -452,6 +451,8 @@ fn statistics_fill_the_whole_layout() {
             current_deficit: -7,
             weight: 8,
         }],
+        throttled: 10,
+        active_throttles: vec![throttles::on_wire()],
         ..GetStatsResult::default()
     };
     let seen = answer(&frame, AdminReply::Stats(Ok(stats)));
@@ -625,29 +626,6 @@ fn runtime_configuration() {
         entries,
     };
     assert_eq!(seen.decode::<ListConfigResult<'_>>(), expected);
-}
-
-#[test]
-fn there_are_no_throttles_yet() {
-    let error_code = ErrorCode::ThrottleNotFound;
-    let seen = at_once(&GetThrottleStats {
-        name: "t",
-        top_buckets: 3,
-    });
-    let expected = GetThrottleStatsResult {
-        error_code,
-        ..GetThrottleStatsResult::default()
-    };
-    assert_eq!(seen.decode::<GetThrottleStatsResult<'_>>(), expected);
-    let seen = at_once(&GetThrottleBucket {
-        name: "t",
-        ..GetThrottleBucket::default()
-    });
-    let expected = GetThrottleBucketResult {
-        error_code,
-        ..GetThrottleBucketResult::default()
-    };
-    assert_eq!(seen.decode::<GetThrottleBucketResult<'_>>(), expected);
 }
 
 #[test]

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ApiKeyId, ConnId, CredentialError, Engine, EngineConfig, Event,
-    Grant, Journal, KeyHash, KeyTable, Lsn, Millis, NewApiKey, PageSlot, Permission, ReplyTo,
-    Request, Settlement,
+    AdminReply, AdminRequest, ApiKeyId, ConnId, ContentRead, CredentialError, Engine, EngineConfig,
+    Event, Grant, Journal, KeyHash, KeyTable, Lsn, Millis, NewApiKey, PageSlot, Permission,
+    ReplyTo, Request, Settlement,
 };
 use tanda_wire::fila::consume::{Consume, ConsumeOk};
 use tanda_wire::fila::control::{Disconnect, Handshake, HandshakeOk, Ping, Pong};
@@ -33,6 +33,10 @@ impl Journal for NoJournal {
 
     fn end(&self) -> Lsn {
         Lsn::ZERO
+    }
+
+    fn read_content(&mut self, _at: Lsn, _len: u32, _into: &mut Vec<u8>) -> ContentRead {
+        ContentRead::Unavailable
     }
 
     fn write_page(&mut self, _page: &[u8]) -> Option<PageSlot> {

@@ -13,6 +13,7 @@ mod outbound;
 mod permissions;
 mod refusals;
 mod subscriptions;
+mod throttles;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -295,6 +296,7 @@ fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
             deliveries: 1,
             attempts: 2,
             redrives: 1,
+            permit: 0,
         });
         chunk.extend_from_slice(&content);
     }
