@@ -12,6 +12,7 @@
 //! ratchet.txt ──> Ratchet ────────────┘
 //! ```
 
+pub mod conformance;
 pub mod docs;
 pub mod layers;
 pub mod manifest;

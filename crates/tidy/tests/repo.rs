@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "a test says with it what it could not read")]
 
 use std::path::{Path, PathBuf};
+use tanda_tidy::conformance::{self, Conformance};
 use tanda_tidy::ratchet::{RATCHET_PATH, Ratchet};
 use tanda_tidy::tree::{self, SourceFile};
 use tanda_tidy::workspace::{self, Package};
@@ -24,6 +25,12 @@ fn text<'f>(files: &'f [SourceFile], path: &str) -> &'f str {
     let file = files.iter().find(|file| file.path == path);
     file.and_then(|file| file.text.as_deref())
         .unwrap_or_else(|| panic!("{path} is missing"))
+}
+
+fn text_or_nothing<'f>(files: &'f [SourceFile], path: &str) -> &'f str {
+    let file = files.iter().find(|file| file.path == path);
+    file.and_then(|file| file.text.as_deref())
+        .unwrap_or_default()
 }
 
 #[track_caller]
@@ -117,4 +124,32 @@ fn links_lead_somewhere() {
 #[test]
 fn every_decision_is_listed() {
     assert_none(&docs::adr_index(&files()));
+}
+
+/// With `TANDA_WRITE_DOCS=1` in the environment the pages are written instead.
+#[test]
+fn every_requirement_of_the_protocols_is_shown_by_a_test() {
+    let files = files();
+    let lists = files
+        .iter()
+        .filter(|file| file.path.starts_with(conformance::FOLDER));
+    for list in lists.filter(|file| file.path.ends_with(".toml")) {
+        let text = list.text.as_deref().unwrap_or_default();
+        let conformance = match Conformance::parse(&list.path, text) {
+            Ok(conformance) => conformance,
+            Err(findings) => return assert_none(&findings),
+        };
+        assert_none(&conformance.gaps(&list.path, &files));
+        let page = list.path.replace(".toml", ".md");
+        if std::env::var_os("TANDA_WRITE_DOCS").is_some() {
+            std::fs::write(root().join(&page), conformance.page()).unwrap();
+            continue;
+        }
+        let command = "TANDA_WRITE_DOCS=1 cargo test -p tanda-tidy";
+        assert!(
+            text_or_nothing(&files, &page) == conformance.page(),
+            "{page} is not what {} says: run `{command}`",
+            list.path
+        );
+    }
 }
