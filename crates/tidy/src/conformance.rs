@@ -110,8 +110,8 @@ impl Conformance {
         let mut page = format!("# {}\n\n{}\n\n", self.title, self.about);
         let _ = writeln!(
             page,
-            "{} requirements; {cluster} of them need a cluster and are marked so. A test is named by \
-             crate, file and function.",
+            "{} requirements; {cluster} of them need a cluster and are marked so. A test is named \
+             by crate, file and function.",
             all().count()
         );
         for section in &self.sections {
