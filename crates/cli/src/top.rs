@@ -239,7 +239,10 @@ mod tests {
     use super::*;
 
     fn look(at: Instant, depths: &[(&str, u64)]) -> Look {
-        let queue = |(name, depth): &(&str, u64)| json!({"name": name, "counts": {"depth": depth, "in_flight": 1, "active_consumers": 2}});
+        let queue = |(name, depth): &(&str, u64)| {
+            let counts = json!({ "depth": depth, "in_flight": 1, "active_consumers": 2 });
+            json!({ "name": name, "counts": counts })
+        };
         let queues: Value = depths.iter().map(queue).collect();
         Look::new(&json!({ "queues": queues }), at)
     }
