@@ -48,9 +48,18 @@ impl Door {
 
     /// Makes a queue with all defaults but the lease, which outlasts every measurement.
     pub(crate) fn create_queue(&mut self, name: &str) -> Result<(), BenchError> {
+        self.create_scripted_queue(name, None)
+    }
+
+    /// The same, with a script that classifies its messages.
+    pub(crate) fn create_scripted_queue(
+        &mut self,
+        name: &str,
+        on_enqueue_script: Option<&str>,
+    ) -> Result<(), BenchError> {
         let request = CreateQueue {
             name,
-            on_enqueue_script: None,
+            on_enqueue_script,
             on_failure_script: None,
             visibility_timeout_ms: LEASE_MS,
             ordering: 0,

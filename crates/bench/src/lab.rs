@@ -141,6 +141,17 @@ impl Lab {
         Ok(name)
     }
 
+    /// A new queue with a script that classifies its messages.
+    pub(crate) fn scripted_queue(
+        &self,
+        server: &Server,
+        on_enqueue: &str,
+    ) -> Result<String, BenchError> {
+        let name = self.fresh_name("bench");
+        Door::connect(server.addr)?.create_scripted_queue(&name, Some(on_enqueue))?;
+        Ok(name)
+    }
+
     /// A new connection after its handshake.
     pub(crate) fn link(server: &Server) -> Result<Link, BenchError> {
         Door::connect(server.addr)?.into_link()

@@ -9,6 +9,7 @@ mod idle;
 mod keys;
 mod latency;
 mod memory;
+mod scripts;
 mod single;
 mod steady;
 
@@ -39,6 +40,7 @@ pub(crate) const ALL: &[Workload] = &[
     memory::WORKLOAD,
     half_frames::WORKLOAD,
     beside::WORKLOAD,
+    scripts::WORKLOAD,
     big::WORKLOAD,
 ];
 

@@ -61,7 +61,7 @@ pub(crate) fn call(
     let mut classification = Classification {
         fairness_key: None,
         weight: (weight > 0).then_some(weight),
-        attributes: Vec::new(),
+        attributes: Vec::with_capacity(attributes),
     };
     if key_bytes < 0 && attributes == 0 {
         return Ok(classification);
@@ -69,31 +69,31 @@ pub(crate) fn call(
     hook.read(read, len, larger)?;
     let mut rest = read.as_slice();
     if let Ok(len) = usize::try_from(key_bytes) {
-        classification.fairness_key = Some(text(take(&mut rest, len)?, "fairness_key")?);
+        classification.fairness_key = Some(text(take(&mut rest, len)?, "fairness_key", "")?);
     }
     for _ in 0..attributes {
         let name_bytes = take_u16(&mut rest)?;
         let value_bytes = take_u16(&mut rest)?;
-        let name = text(take(&mut rest, name_bytes)?, "an attribute's name")?;
-        let value = text(take(&mut rest, value_bytes)?, &format!("attributes.{name}"))?;
+        let name = text(take(&mut rest, name_bytes)?, "an attribute's name", "")?;
+        let value = text(take(&mut rest, value_bytes)?, "attributes.", &name)?;
         classification.attributes.push((name, value));
     }
     Ok(classification)
 }
 
-fn text(bytes: &[u8], what: &str) -> Result<String, Broken> {
+fn text(bytes: &[u8], what: &str, name: &str) -> Result<String, Broken> {
     match str::from_utf8(bytes) {
         Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(not_text(bytes, what)),
+        Err(_) => Err(not_text(bytes, what, name)),
     }
 }
 
 #[cold]
-fn not_text(bytes: &[u8], what: &str) -> Broken {
+fn not_text(bytes: &[u8], what: &str, name: &str) -> Broken {
     let shown = bytes.get(..40.min(bytes.len())).unwrap_or_default();
     let shown = shown.escape_ascii();
     Broken::Failed(bounded(&format!(
-        "on_enqueue returned {what} = \"{shown}\"; it must be UTF-8"
+        "on_enqueue returned {what}{name} = \"{shown}\"; it must be UTF-8"
     )))
 }
 
