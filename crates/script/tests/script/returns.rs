@@ -306,8 +306,8 @@ fn a_script_that_cannot_be_used_is_told_at_once() {
             "local t = {} while true do t[#t + 1] = ('x'):rep(100) .. #t end",
             "memory",
         ),
-        ("\u{1b}Lua binary", "binary chunk"),
-        ("\u{6}\u{3}\0\0\0", ""),
+        ("\u{1b}Lua binary", "on_enqueue:1:"),
+        ("\u{6}\u{3}\0\0\0", "binary chunk"),
     ] {
         let text = check(source).unwrap_err();
         assert!(text.contains(named), "{source}: {text}");
