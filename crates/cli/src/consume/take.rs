@@ -60,7 +60,7 @@ impl Take {
                 return Ok(self.stop());
             }
         };
-        let batch = batch.map_err(|error| Failure::Refused(error.to_string()))?;
+        let batch = batch.map_err(|error| Failure::subscription(&error))?;
         self.left = self.left.saturating_sub(batch.len() as u64);
         self.quiet_since = Instant::now();
         Ok(batch)

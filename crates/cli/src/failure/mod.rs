@@ -2,7 +2,7 @@
 
 use std::{fmt, io, process::ExitCode};
 
-use tanda_client::{ConnectError, ErrorCode, RequestError};
+use tanda_client::{ConnectError, ErrorCode, RequestError, SubscriptionError};
 
 use crate::{note::note, output::printable};
 
@@ -58,6 +58,15 @@ impl Failure {
         } else {
             Self::Refused(text)
         }
+    }
+
+    /// A subscription that ended by itself.
+    pub(crate) fn subscription(error: &SubscriptionError) -> Self {
+        let SubscriptionError::Rejected(rejection) = error else {
+            return Self::Refused(error.to_string());
+        };
+        let text = explain(&RequestError::Rejected(rejection.clone()));
+        Self::Refused(format!("the subscription ended: {text}"))
     }
 
     /// Says it on standard error and gives the exit code.

@@ -10,6 +10,7 @@ mod backup;
 mod broker;
 mod consume;
 mod exit_codes;
+mod keys;
 mod pages;
 mod queues;
 mod repair;
