@@ -47,6 +47,28 @@
 //! those that only read, which are made again. A producer can have messages with an idempotency key
 //! sent again too ([`resend_after_loss`](Producer::resend_after_loss)).
 //!
+//! # Who may, and who listens
+//! Where the server asks for it, a client shows an API key ([`ClientBuilder::api_key`]); with
+//! [`ClientBuilder::tls`] the connection is encrypted and the server proves who it is. When the key
+//! is revoked, requests fail and subscriptions end with `Unauthorized`.
+//!
+//! # Pace
+//! A subscription may declare [`Throttle`]s: limits on deliveries that the server keeps exactly, per
+//! value of a key if wanted. What waits for room uses no attempts.
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use tanda_client::{Client, KeyPart, Throttle};
+//! # async fn example(client: Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let api = Throttle::new("api")
+//!     .at_most(100).per(Duration::from_secs(1))
+//!     .keyed_by([KeyPart::header("customer")]);
+//! let calls = client.consumer().subscribe("calls").throttle(api).open().await?;
+//! # drop(calls);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Bounds
 //! At most 64 Ki requests or 64 MiB of them are under way; further ones wait. A subscription has at
 //! most its prefetch of messages delivered and not settled. An answer or delivery that came in part

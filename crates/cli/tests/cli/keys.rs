@@ -63,15 +63,24 @@ fn the_secret_alone_goes_to_standard_output() {
     let ran = guarded.run(SECRET, &format!("{line} --expires-in 90d"));
     assert_eq!(ran.code, 0, "{ran:?}");
     let secret = ran.out.strip_suffix('\n').unwrap();
-    assert!(!secret.is_empty() && !secret.contains(char::is_whitespace), "{ran:?}");
-    assert!(ran.err.contains("may consume:orders*, produce:orders"), "{ran:?}");
+    assert!(
+        !secret.is_empty() && !secret.contains(char::is_whitespace),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err.contains("may consume:orders*, produce:orders"),
+        "{ran:?}"
+    );
     assert!(!ran.err.contains(secret), "the secret is printed once");
 
     guarded.ok("queue create orders");
     let sent = guarded.run(secret, "send orders x");
     assert_eq!(sent.code, 0, "{sent:?}");
     let listed = guarded.ok("key list");
-    assert!(listed.contains("worker") && !listed.contains(secret), "{listed}");
+    assert!(
+        listed.contains("worker") && !listed.contains(secret),
+        "{listed}"
+    );
 }
 
 #[test]
@@ -88,7 +97,12 @@ fn without_the_right_key_commands_say_what_to_do() {
         assert!(!ran.err.contains("another-key"), "{line}: {ran:?}");
     }
     let (_, secret) = guarded.key("worker --grant consume:orders");
-    for line in ["send orders x", "queue delete orders --yes", "key list", "config list"] {
+    for line in [
+        "send orders x",
+        "queue delete orders --yes",
+        "key list",
+        "config list",
+    ] {
         let ran = guarded.run(&secret, line);
         assert_eq!(ran.code, 1, "{line}: {ran:?}");
         assert!(ran.err.contains("does not allow"), "{line}: {ran:?}");
