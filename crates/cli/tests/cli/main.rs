@@ -17,4 +17,3 @@ mod repair;
 mod secrets;
 mod send;
 mod tls;
-mod tutorial;

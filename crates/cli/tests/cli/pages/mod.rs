@@ -9,7 +9,14 @@ use std::{fs, path::PathBuf};
 use page::Page;
 
 /// The recipes, each with a test below.
-const RECIPES: [&str; 1] = ["per-account-order"];
+const RECIPES: [&str; 6] = [
+    "per-account-order",
+    "poison-messages",
+    "rate-limited-api",
+    "redrive",
+    "tenant-fairness",
+    "weighted-tiers",
+];
 
 fn read(path: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -36,6 +43,39 @@ fn every_recipe_is_run() {
 }
 
 #[test]
+fn quick_start() {
+    let readme = read("README.md");
+    let (_, rest) = readme.split_once("<!-- quick start: begin -->").unwrap();
+    let (part, _) = rest.split_once("<!-- quick start: end -->").unwrap();
+    run::run(&Page::parse("README.md", part));
+}
+
+#[test]
+fn tenant_fairness() {
+    recipe("tenant-fairness");
+}
+
+#[test]
+fn weighted_tiers() {
+    recipe("weighted-tiers");
+}
+
+#[test]
+fn rate_limited_api() {
+    recipe("rate-limited-api");
+}
+
+#[test]
 fn per_account_order() {
     recipe("per-account-order");
+}
+
+#[test]
+fn poison_messages() {
+    recipe("poison-messages");
+}
+
+#[test]
+fn redrive() {
+    recipe("redrive");
 }
