@@ -14,6 +14,7 @@ mod keys;
 mod pages;
 mod queues;
 mod repair;
+mod scripts;
 mod secrets;
 mod send;
 mod tls;

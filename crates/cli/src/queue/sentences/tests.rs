@@ -169,6 +169,11 @@ fn every_place_of_a_message_is_told() {
             "waits for throttle crm in its bucket acme: there is room in 1.0 s",
         ),
         (
+            json!({"place": "throttled", "throttle": "crm", "shared": true, "values": [],
+                "next_room_at_ms": 0}),
+            "waits for throttle crm in the bucket of messages without its key: there is room now",
+        ),
+        (
             parked.clone(),
             "is parked: the on_enqueue script failed on it 3 times (took too long). Next, it is \
              tried again in 4.0 s",

@@ -132,10 +132,13 @@ impl View<'_> {
             .filter_map(Value::as_str)
             .map(|value| printable(value.as_bytes()))
             .collect();
-        let bucket = match (text("bucket").as_str(), values.is_empty()) {
-            ("shared", _) => " in the bucket of messages without its key".to_owned(),
-            (_, true) => String::new(),
-            (_, false) => format!(" in its bucket {}", values.join(" ")),
+        let is_shared = place.get("shared").and_then(Value::as_bool) == Some(true);
+        let bucket = if is_shared {
+            " in the bucket of messages without its key".to_owned()
+        } else if values.is_empty() {
+            String::new()
+        } else {
+            format!(" in its bucket {}", values.join(" "))
         };
         let room = place.get("next_room_at_ms").and_then(Value::as_u64);
         let room = room.map_or_else(
