@@ -53,8 +53,8 @@
 //! is revoked, requests fail and subscriptions end with `Unauthorized`.
 //!
 //! # Pace
-//! A subscription may declare [`Throttle`]s: limits on deliveries that the server keeps exactly, per
-//! value of a key if wanted. What waits for room uses no attempts.
+//! A subscription may declare [`Throttle`]s: limits on deliveries that the server keeps exactly,
+//! per value of a key if wanted. What waits for room uses no attempts.
 //!
 //! ```no_run
 //! # use std::time::Duration;
