@@ -23,6 +23,9 @@ pub struct EngineConfig {
     /// Messages of one queue that wait for throttles by header or attribute each by itself; when
     /// there are so many, no more are brought in from pages to look whether they could go.
     pub throttled_hot: u32,
+    /// Ready messages of one queue in memory from which on a page of each fairness key stays, and
+    /// no more: what is in memory does not grow with the number of keys times `lane_hot`.
+    pub queue_hot: u64,
     /// Seeds hash tables and message ids.
     pub seed: [u64; 4],
 }
@@ -38,6 +41,7 @@ impl Default for EngineConfig {
             page_messages: 512,
             lane_hot: 8192,
             throttled_hot: 1 << 20,
+            queue_hot: 4 << 20,
             seed: [1, 2, 3, 4],
         }
     }

@@ -15,6 +15,12 @@ use crate::{
 /// Share of the machine's memory that may be used when `memory.limit` says nothing.
 const DEFAULT_MEMORY_PERCENT: u64 = 60;
 
+/// Ready messages of one queue that are not in pages take about one part in this many of it.
+const HOT_OF_LIMIT: u64 = 4;
+
+/// What the index keeps of a message.
+const MESSAGE_BYTES: u64 = 64;
+
 /// The log's cache takes at most one part in this many of the memory limit.
 const CACHE_OF_LIMIT: u64 = 8;
 
@@ -39,6 +45,9 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         bytes => bytes,
     };
     node.memory_limit_bytes = limit;
+    if limit > 0 {
+        node.engine.queue_hot = limit / HOT_OF_LIMIT / MESSAGE_BYTES;
+    }
     node.snapshot_bytes = config.snapshot_bytes.0;
     node.reclaim_bytes_per_second = config.reclaim_rate.0;
     let cache = if limit == 0 {

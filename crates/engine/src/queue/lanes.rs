@@ -94,6 +94,8 @@ pub(crate) struct Lanes {
     pub(super) page_messages: u32,
     /// A lane is long from this many messages on; `u32::MAX` where none is to be.
     pub(super) lane_hot: u32,
+    /// With so many in memory, lanes are long from a page on.
+    pub(super) queue_hot: u64,
     /// Lanes whose back is long enough for a page.
     pub(super) full: Vec<u32>,
     /// Messages in pages.
@@ -120,6 +122,7 @@ impl Lanes {
             blocked_ready: 0,
             page_messages: config.page_messages.max(1),
             lane_hot: u32::MAX,
+            queue_hot: config.queue_hot,
             full: Vec::new(),
             paged: 0,
             page_ref_bytes: 0,
@@ -134,6 +137,16 @@ impl Lanes {
         self.oldest = None;
         if asks_for_oldest {
             self.note_all(entries);
+        }
+    }
+
+    /// A lane becomes long from this many messages on.
+    pub(super) fn hot(&self) -> u32 {
+        let in_memory = self.ready.saturating_sub(self.paged);
+        if self.lane_hot == u32::MAX || in_memory < self.queue_hot {
+            self.lane_hot
+        } else {
+            self.lane_hot.min(self.page_messages)
         }
     }
 

@@ -33,7 +33,7 @@ impl Lanes {
         let entry = entries.at_mut(slot);
         entry.next = NIL;
         let (lane, position) = (entry.lane, entry.position);
-        let hot = self.lane_hot;
+        let hot = self.hot();
         let it = self.at_mut(lane);
         if it.behind.is_none() && it.ready < hot {
             self.push_front(entries, slot);

@@ -148,6 +148,33 @@ fn keys_take_turns_across_pages() {
 }
 
 #[test]
+fn many_keys_leave_memory_before_each_of_them_is_long() {
+    let config = EngineConfig {
+        segment_shift: 12,
+        page_messages: 4,
+        lane_hot: 64,
+        queue_hot: 100,
+        ..EngineConfig::default()
+    };
+    let mut b = Broker::over(Harness::with_config(config));
+    b.h.create(queue("jobs"));
+    let keyed = |n: usize| job(&format!("m{n}")).key(&format!("k{}", n % 10));
+    b.send(&(0..300).map(keyed).collect::<Vec<_>>());
+    // A page at the front and less than two at the back of each, beside the first hundred.
+    let in_memory = 300 - 4 * b.pages();
+    assert!(in_memory <= 100 + 10 * 12, "{in_memory}");
+    b.worker("w", "jobs", Some(400));
+    let order = b.order();
+    assert_eq!(order.len(), 300);
+    for key in 0..10 {
+        let own = |name: &&String| name[1..].parse::<usize>().unwrap() % 10 == key;
+        let own: Vec<_> = order.iter().filter(own).cloned().collect();
+        let expected: Vec<_> = (key..300).step_by(10).map(|n| format!("m{n}")).collect();
+        assert_eq!(own, expected);
+    }
+}
+
+#[test]
 fn a_purge_empties_pages() {
     let mut b = paged(queue("jobs"));
     b.send(&messages(0, 200));
