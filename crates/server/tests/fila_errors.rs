@@ -41,13 +41,11 @@ const NEVER: [(ErrorCode, &str); 3] = [
     (ErrorCode::InternalError, "only a bug is"),
 ];
 
-/// What the tests of API keys, permissions, scripts and throttles show.
-const ELSEWHERE: [ErrorCode; 6] = [
+/// What the tests of API keys, permissions and throttles show.
+const ELSEWHERE: [ErrorCode; 4] = [
     ErrorCode::Unauthorized,
     ErrorCode::Forbidden,
     ErrorCode::ApiKeyNotFound,
-    ErrorCode::ScriptError,
-    ErrorCode::ScriptTimeout,
     ErrorCode::ThrottleConflict,
 ];
 
@@ -66,7 +64,7 @@ const fn case(code: ErrorCode, meet: fn(&mut Peer) -> ErrorCode) -> Case {
 }
 
 /// How each is met. The peer has a queue `q`.
-const CASES: [Case; 18] = [
+const CASES: [Case; 20] = [
     case(ErrorCode::Ok, |peer| enqueue(peer, "q")),
     case(ErrorCode::QueueNotFound, |peer| enqueue(peer, "none")),
     case(ErrorCode::MessageNotFound, |peer| {
@@ -127,6 +125,12 @@ const CASES: [Case; 18] = [
             ..Consume::default()
         };
         peer.ask(5, &consume).error()
+    }),
+    case(ErrorCode::ScriptError, |peer| {
+        enqueue_scripted(peer, "function on_enqueue(msg) error('no') end")
+    }),
+    case(ErrorCode::ScriptTimeout, |peer| {
+        enqueue_scripted(peer, "function on_enqueue(msg) while true do end end")
     }),
     case(ErrorCode::OrderingKeyMissing, |peer| {
         // By the header "account".
@@ -207,6 +211,15 @@ fn enqueue(peer: &mut Peer, queue: &str) -> ErrorCode {
         ..EnqueueItem::default()
     };
     peer.enqueue_item(&item).0
+}
+
+fn enqueue_scripted(peer: &mut Peer, script: &str) -> ErrorCode {
+    let queue = CreateQueue {
+        on_enqueue_script: Some(script),
+        ..named("scripted")
+    };
+    assert_eq!(create(peer, &queue), ErrorCode::Ok);
+    enqueue(peer, "scripted")
 }
 
 /// More requests at once than may wait. Whoever is refused is told how long to wait.
