@@ -15,6 +15,7 @@ use tanda_wire::fila::{
     control::Handshake,
     enqueue::EnqueueItem,
     error::ErrorFrame,
+    keys::{RevokeApiKey, RevokeApiKeyResult},
     queue_admin::{CreateQueue, CreateQueueResult, DeleteQueue, UpdateQueue, UpdateQueueResult},
     redrive::{Redrive, RedriveResult},
     settle::AckResult,
@@ -42,10 +43,9 @@ const NEVER: [(ErrorCode, &str); 3] = [
 ];
 
 /// What the tests of API keys, permissions and throttles show.
-const ELSEWHERE: [ErrorCode; 4] = [
+const ELSEWHERE: [ErrorCode; 3] = [
     ErrorCode::Unauthorized,
     ErrorCode::Forbidden,
-    ErrorCode::ApiKeyNotFound,
     ErrorCode::ThrottleConflict,
 ];
 
@@ -64,7 +64,7 @@ const fn case(code: ErrorCode, meet: fn(&mut Peer) -> ErrorCode) -> Case {
 }
 
 /// How each is met. The peer has a queue `q`.
-const CASES: [Case; 20] = [
+const CASES: [Case; 21] = [
     case(ErrorCode::Ok, |peer| enqueue(peer, "q")),
     case(ErrorCode::QueueNotFound, |peer| enqueue(peer, "none")),
     case(ErrorCode::MessageNotFound, |peer| {
@@ -125,6 +125,12 @@ const CASES: [Case; 20] = [
             ..Consume::default()
         };
         peer.ask(5, &consume).error()
+    }),
+    case(ErrorCode::ApiKeyNotFound, |peer| {
+        let revoke = RevokeApiKey { key_id: "none" };
+        peer.ask(5, &revoke)
+            .parse::<RevokeApiKeyResult>()
+            .error_code
     }),
     case(ErrorCode::ScriptError, |peer| {
         enqueue_scripted(peer, "function on_enqueue(msg) error('no') end")
