@@ -38,6 +38,7 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         },
         quantum: config.queue_quantum,
         seed: random::seed(),
+        has_script_host: true,
         ..EngineConfig::default()
     };
     let limit = match config.memory_limit.0 {
