@@ -14,7 +14,7 @@ mod keys;
 mod pages;
 mod queues;
 mod repair;
+mod scripts;
 mod secrets;
 mod send;
 mod tls;
-mod tutorial;

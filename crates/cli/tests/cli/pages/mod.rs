@@ -9,7 +9,14 @@ use std::{fs, path::PathBuf};
 use page::Page;
 
 /// The recipes, each with a test below.
-const RECIPES: [&str; 2] = ["per-account-order", "rate-limited-api"];
+const RECIPES: [&str; 6] = [
+    "per-account-order",
+    "poison-messages",
+    "rate-limited-api",
+    "redrive",
+    "tenant-fairness",
+    "weighted-tiers",
+];
 
 fn read(path: &str) -> String {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -44,6 +51,16 @@ fn quick_start() {
 }
 
 #[test]
+fn tenant_fairness() {
+    recipe("tenant-fairness");
+}
+
+#[test]
+fn weighted_tiers() {
+    recipe("weighted-tiers");
+}
+
+#[test]
 fn rate_limited_api() {
     recipe("rate-limited-api");
 }
@@ -51,4 +68,14 @@ fn rate_limited_api() {
 #[test]
 fn per_account_order() {
     recipe("per-account-order");
+}
+
+#[test]
+fn poison_messages() {
+    recipe("poison-messages");
+}
+
+#[test]
+fn redrive() {
+    recipe("redrive");
 }
