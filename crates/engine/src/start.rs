@@ -39,7 +39,7 @@ impl Engine {
                 self.queues.at_mut(owner).dedup.on_left(message, time);
             }
         }
-        self.start_throttles(&mut recovery, now);
+        self.start_throttles(&mut recovery, now, journal.end());
         for (index, kept) in recovery.queues {
             self.start_queue(now, index, kept)?;
         }

@@ -45,7 +45,7 @@ pub(crate) struct Lane {
     pub(super) held: u32,
     pub(crate) priority: u8,
     /// It has no turns until something unblocks it.
-    pub(super) blocked: bool,
+    pub(crate) blocked: bool,
 }
 
 impl Lane {

@@ -11,6 +11,15 @@ pub(crate) struct LineCursor {
     from: (u32, u32),
 }
 
+/// What became of waking.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Woken {
+    /// Messages that are back in their lanes.
+    pub(crate) moved: u64,
+    /// More of them could be.
+    pub(crate) more: bool,
+}
+
 impl Queue {
     /// Leader: a message that is out of its lane waits for a bucket. True when the bucket is to be
     /// told.
@@ -48,10 +57,9 @@ impl Queue {
 
     /// Leader: a bucket has room for so many. Lanes and the queue that wait for it go on, and so
     /// many messages of its lines come back into their lanes that no more than `room` are woken.
-    /// Returns how many did.
-    pub(crate) fn wake(&mut self, hold: Hold, priority: u8, room: u64) -> u64 {
+    pub(crate) fn wake(&mut self, hold: Hold, priority: u8, room: u64) -> Woken {
         let Some(wait) = self.throttled.wait_mut(hold, priority) else {
-            return 0;
+            return Woken::default();
         };
         let opens = core::mem::take(&mut wait.closed);
         let lanes = core::mem::take(&mut wait.lanes);
@@ -60,19 +68,27 @@ impl Queue {
         for lane in lanes {
             self.lanes.unblock(lane);
         }
-        let mut woken = 0;
+        let (mut woken, mut moved) = (0, 0);
         while woken < most
+            && moved < room
             && let Some(slot) = self.next_in_line(hold, priority)
         {
+            moved += 1;
             let lane = self.entries.at(slot).lane;
-            self.throttled.woken.insert((lane, slot), hold);
-            if let Some(wait) = self.throttled.wait_mut(hold, priority) {
-                wait.woken += 1;
+            // In a lane that waits as a whole it takes no room from those that could go.
+            if !self.lanes.at(lane).blocked {
+                woken += 1;
+                self.throttled.woken.insert((lane, slot), hold);
+                if let Some(wait) = self.throttled.wait_mut(hold, priority) {
+                    wait.woken += 1;
+                }
             }
             self.rejoin_lane(slot);
-            woken += 1;
         }
-        woken
+        Woken {
+            moved,
+            more: woken < most && moved == room,
+        }
     }
 
     /// A message that is out of its line is ready again.

@@ -59,7 +59,7 @@ impl Engine {
             Taken::Message(_) if !by_message => Admission::Go,
             Taken::Message(slot) => self.admit_message(cx, (index, lane, slot), scratch),
             Taken::InPage(_) if by_message && self.lines_are_full(index) => {
-                self.hold_lane(cx.now, index, lane);
+                self.hold_lane(cx.now, (index, lane), scratch);
                 Admission::Again
             }
             Taken::InPage(lane) => Admission::InPage(lane),
@@ -143,7 +143,7 @@ impl Engine {
         let first = scratch.wanted.len();
         self.want_lane((index, lane), scratch);
         if self.lacks_memory(scratch) {
-            self.hold_lane(now, index, lane);
+            self.hold_lane(now, (index, lane), scratch);
             return true;
         }
         let wanted = scratch.wanted.get(first..).unwrap_or_default();
@@ -164,14 +164,25 @@ impl Engine {
         let queue = self.queues.at_mut(index);
         let is_news = queue.block_lane(hold, lane);
         let priority = queue.lanes.priority(lane);
-        // They would keep others from being woken for as long as the lane waits.
+        self.unwake_lane(now, (index, lane), scratch);
+        self.tell(now, index, priority, (hold, is_news));
+    }
+
+    /// Woken messages of a lane that waits would keep others from being woken as long as it does.
+    fn unwake_lane(
+        &mut self,
+        now: Millis,
+        (index, lane): (QueueIndex, u32),
+        scratch: &mut Scratch,
+    ) {
+        let queue = self.queues.at_mut(index);
+        let priority = queue.lanes.priority(lane);
         let mut woken = core::mem::take(&mut scratch.holds);
         queue.throttled.unwake_lane(lane, priority, &mut woken);
         for hold in woken.drain(..) {
             self.throttles.follow(hold.bucket, now);
         }
         scratch.holds = woken;
-        self.tell(now, index, priority, (hold, is_news));
     }
 
     /// There is no memory for another bucket that is wanted, or for more history.
@@ -189,11 +200,12 @@ impl Engine {
     }
 
     /// A lane waits for memory.
-    fn hold_lane(&mut self, now: Millis, index: QueueIndex, lane: u32) {
+    fn hold_lane(&mut self, now: Millis, (index, lane): (QueueIndex, u32), scratch: &mut Scratch) {
         let queue = self.queues.at_mut(index);
         queue.lanes.block(lane);
         let again = now.after_ms(RETRY_MS);
         queue.throttled.held.push_back((again, lane));
+        self.unwake_lane(now, (index, lane), scratch);
     }
 
     /// Throttles by header or attribute: the message goes, or waits by itself.
@@ -221,7 +233,7 @@ impl Engine {
         }
         self.want_message(index, slot, scratch);
         if self.lacks_memory(scratch) {
-            self.hold_lane(cx.now, index, lane);
+            self.hold_lane(cx.now, (index, lane), scratch);
             return Admission::Again;
         }
         let queue = self.queues.at(index);

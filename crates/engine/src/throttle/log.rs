@@ -314,7 +314,9 @@ impl Engine {
     }
 
     /// The end of recovery: what is not known to have left has left by now.
-    pub(crate) fn start_throttles(&mut self, rec: &mut Recovery, now: Millis) {
+    pub(crate) fn start_throttles(&mut self, rec: &mut Recovery, now: Millis, end: Lsn) {
+        let noted = rec.charges.is_empty();
+        self.throttles.permits.start(now, end, noted);
         for it in rec.charges.drain(..) {
             self.throttles.add(it.bucket, now, it.count);
         }
@@ -371,10 +373,11 @@ pub(crate) fn detach_state(record: &mut [u8]) {
     }
 }
 
-/// Charges of a bucket are taken back, the newest first.
+/// Charges of a bucket are taken back, the oldest first: which one it was is not recorded, and what
+/// is left then counts as late as any of them left.
 fn take_back(charges: &mut [Pending], bucket: u32, count: u64) {
     let mut left = count;
-    for it in charges.iter_mut().rev().filter(|it| it.bucket == bucket) {
+    for it in charges.iter_mut().filter(|it| it.bucket == bucket) {
         let taken = it.count.min(left);
         it.count -= taken;
         left -= taken;

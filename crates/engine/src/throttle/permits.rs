@@ -116,6 +116,15 @@ impl Permits {
         self.newest_release = now;
     }
 
+    /// After recovery: all charges of earlier runs count as left by now. `noted`: the log knows it.
+    pub(crate) const fn start(&mut self, now: Millis, end: Lsn, noted: bool) {
+        self.newest_release = now;
+        self.end = end;
+        if noted {
+            self.noted = end;
+        }
+    }
+
     /// A record about charges was written up to here.
     pub(crate) const fn on_written(&mut self, end: Lsn) {
         self.end = end;

@@ -156,6 +156,7 @@ impl Engine {
         let (throttle, units) = (it.throttle, it.units.len());
         let hold = Hold { throttle, bucket };
         let room = self.throttles.room(bucket, now);
+        let mut more = false;
         for _ in 0..units {
             if room == 0 || *left == 0 {
                 break;
@@ -168,7 +169,8 @@ impl Engine {
                 continue;
             };
             let woken = queue.wake(hold, priority, room.min(*left));
-            *left = left.saturating_sub(woken.max(1));
+            *left = left.saturating_sub(woken.moved.max(1));
+            more |= woken.more;
             if queue.throttled.unlist(hold, priority) {
                 queue.throttled.relist(hold, priority);
                 let units = &mut self.throttles.buckets.at_mut(bucket).units;
@@ -176,7 +178,7 @@ impl Engine {
             }
             self.touch(index);
         }
-        if *left == 0 {
+        if more || *left == 0 {
             self.throttles.follow(bucket, now);
         } else {
             self.throttles.rest(bucket, now);
