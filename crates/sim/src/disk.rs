@@ -141,6 +141,8 @@ impl DiskFile for SimFile {
             | Canary::SortedDeliveries
             | Canary::TurnedBits
             | Canary::KeptFiles
+            | Canary::IgnoredScripts
+            | Canary::ForgottenDecisions
             | Canary::NoTimers
             | Canary::FreedSegment => false,
         };

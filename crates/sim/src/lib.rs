@@ -85,6 +85,10 @@ pub enum Canary {
     TurnedBits,
     /// Files are removed by name only: they stay.
     KeptFiles,
+    /// What `on_enqueue` returned is ignored.
+    IgnoredScripts,
+    /// What `on_failure` decided becomes another try at once.
+    ForgottenDecisions,
     /// Timers of connections never ring.
     NoTimers,
     /// The oldest segment is gone after a crash, as if nothing in it were needed any more.

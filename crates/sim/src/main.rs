@@ -14,6 +14,7 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            repeated-delivery|unsynced-pages|unsynced-snapshots|reused-slot|
                            drained-early|no-timers|forgotten-purges|
                            backup-gaps|sorted-deliveries|turned-bits|kept-files|
+                           ignored-scripts|forgotten-decisions|
                            freed-segment]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
@@ -102,6 +103,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "sorted-deliveries" => Canary::SortedDeliveries,
                     "turned-bits" => Canary::TurnedBits,
                     "kept-files" => Canary::KeptFiles,
+                    "ignored-scripts" => Canary::IgnoredScripts,
+                    "forgotten-decisions" => Canary::ForgottenDecisions,
                     "no-timers" => Canary::NoTimers,
                     "freed-segment" => Canary::FreedSegment,
                     _ => return None,

@@ -211,6 +211,18 @@ fn bits_that_turned_and_nobody_saw_are_found() {
 }
 
 #[test]
+fn scripts_that_are_ignored_are_found() {
+    let found = found(Canary::IgnoredScripts);
+    assert!(found.contains(&"scripts are followed"), "{found:?}");
+}
+
+#[test]
+fn decisions_of_scripts_that_are_forgotten_are_found() {
+    let found = found(Canary::ForgottenDecisions);
+    assert!(found.contains(&"scripts are followed"), "{found:?}");
+}
+
+#[test]
 fn files_that_never_go_are_found() {
     let found = found(Canary::KeptFiles);
     assert!(found.contains(&"a dead log shrinks"), "{found:?}");

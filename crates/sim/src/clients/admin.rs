@@ -19,6 +19,9 @@ use crate::history::{
 use crate::invariants::protocol;
 use crate::random::Random;
 
+/// The text of scripts: nobody reads it.
+pub(crate) const SCRIPT: &str = "-- as the simulator has it";
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Admin {
@@ -121,13 +124,16 @@ impl Admin {
             backoff: draw.backoff,
             backoff_initial_ms: draw.backoff_initial_ms,
             backoff_max_ms: draw.backoff_max_ms,
+            on_enqueue_script: draw.script.classifies.then_some(SCRIPT),
+            on_failure_script: draw.script.decides.then_some(SCRIPT),
+            script_failure: u8::from(draw.script.parks),
+            park_dead_letter_after: draw.script.park_dead_letter_after,
             delivery_durability: u8::from(draw.is_fast),
             reclaim_grace_ms: if draw.is_fast {
                 draw.reclaim_grace_ms
             } else {
                 0
             },
-            ..CreateQueue::default()
         });
         self.note(id, What::Create, name);
     }

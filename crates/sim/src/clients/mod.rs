@@ -19,7 +19,7 @@ use crate::invariants::protocol;
 use crate::random::Random;
 use crate::trace::Trace;
 
-pub(crate) use admin::{Admin, Counters};
+pub(crate) use admin::{Admin, Counters, SCRIPT};
 pub(crate) use consumer::{Consumer, Manner};
 pub(crate) use peer::{Incoming, Peer};
 pub(crate) use producer::Producer;

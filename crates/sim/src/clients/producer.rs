@@ -181,9 +181,14 @@ impl Producer {
 
 /// A full disk refuses messages; a queue that may not be there is not found.
 fn allowed(history: &History, batch: &Batch, tag: usize, code: ErrorCode) -> Check {
-    let was_there = batch.found.contains(&history.sent(tag)?.queue);
-    let is_allowed =
-        code == ErrorCode::StorageError || (code == ErrorCode::QueueNotFound && !was_there);
+    let name = &history.sent(tag)?.queue;
+    let was_there = batch.found.contains(name);
+    let script = history.queue(name)?.draw.script;
+    let rejects = script.classifies && !script.parks;
+    let is_script = matches!(code, ErrorCode::ScriptError | ErrorCode::ScriptTimeout);
+    let is_allowed = matches!(code, ErrorCode::StorageError | ErrorCode::ChannelFull)
+        || (code == ErrorCode::QueueNotFound && !was_there)
+        || (is_script && rejects);
     if is_allowed {
         return Ok(());
     }

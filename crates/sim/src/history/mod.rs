@@ -15,6 +15,7 @@ use tanda_wire::fila::delivery::DeliveryMessage;
 
 use crate::failure::{Check, Violation, ensure};
 use crate::invariants;
+use crate::invariants::scripted::Decided;
 
 use message::{ExtendSend, Sending, SettleSend};
 pub(crate) use message::{Holding, MessageFacts, Sent, enqueued_at};
@@ -77,6 +78,8 @@ pub(crate) struct History {
     pub(crate) purges: Vec<Purge>,
     /// What came out of queues, dead-letter queues aside, while they were drained.
     pub(crate) drained: Vec<Drained>,
+    /// The newest decision about each failed message that no crash may have taken back.
+    pub(crate) decided: BTreeMap<u128, Decided>,
     /// Things that happened so far.
     pub(crate) ticks: u64,
 }
@@ -204,6 +207,7 @@ impl History {
         invariants::acked_stays_gone::on_delivery(self, message)?;
         invariants::attempts::on_delivery(self, message)?;
         invariants::not_early::on_delivery(self, now, message)?;
+        invariants::scripted::on_delivery(self, message)?;
         self.hold(id, message)?;
         invariants::one_per_group::on_delivery(self, id)?;
         self.counts.delivered += 1;
@@ -299,6 +303,7 @@ impl History {
 
     /// The broker's memory is gone: fast queues have forgotten their leases.
     pub(crate) fn on_crash(&mut self, now: Millis) {
+        self.decided.clear();
         let Self {
             queues,
             sent,

@@ -31,6 +31,29 @@ pub(crate) const GROUP_HEADER: &str = "group";
 /// The header that names a message.
 pub(crate) const TAG_HEADER: &str = "tag";
 
+/// Which scripts a queue has.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScriptDraw {
+    /// `on_enqueue` gives every message its key and weight.
+    pub(crate) classifies: bool,
+    /// `on_failure` decides what follows a failed delivery.
+    pub(crate) decides: bool,
+    /// What cannot be classified is parked, else refused.
+    pub(crate) parks: bool,
+    pub(crate) park_dead_letter_after: u32,
+}
+
+impl ScriptDraw {
+    fn draw(random: &mut Random) -> Self {
+        Self {
+            classifies: random.one_in(4),
+            decides: random.one_in(5),
+            parks: random.one_in(2),
+            park_dead_letter_after: u32::try_from(random.below(3)).unwrap_or(0),
+        }
+    }
+}
+
 /// What a queue is created with.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueDraw {
@@ -45,17 +68,21 @@ pub(crate) struct QueueDraw {
     pub(crate) backoff_initial_ms: u64,
     pub(crate) backoff_max_ms: u64,
     pub(crate) reclaim_grace_ms: u64,
+    pub(crate) script: ScriptDraw,
     /// Each fairness key keeps its weight; else each message has one of its own.
     pub(crate) keeps_weights: bool,
 }
 
 impl QueueDraw {
     pub(crate) fn draw(random: &mut Random) -> Self {
+        let script = ScriptDraw::draw(random);
         Self {
+            script,
             grouping: match random.below(8) {
                 0 => Grouping::WholeQueue,
                 1 | 2 => Grouping::Header,
-                3 => Grouping::FairnessKey,
+                // Clients could not tell the groups of keys that scripts give.
+                3 if !script.classifies => Grouping::FairnessKey,
                 _ => Grouping::None,
             },
             dedup: match random.below(8) {

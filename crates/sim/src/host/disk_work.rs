@@ -118,8 +118,9 @@ impl Host {
         }
     }
 
-    /// The disk is as quick as it can be.
+    /// The disk is as quick as it can be, and scripts do what they are to do.
     pub(crate) fn hurry(&mut self) {
+        self.scripts.be_kind();
         self.pace = Pace::default();
         self.work.flush_until = Millis(0);
         self.work.background_until = Millis(0);

@@ -8,6 +8,7 @@ mod canary;
 mod conn;
 mod disk_work;
 mod door;
+mod scripts;
 mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -35,6 +36,7 @@ use disk_work::DiskWork;
 pub(crate) use disk_work::Pace;
 pub(crate) use door::Answer;
 use door::{DOOR, Door};
+use scripts::Scripts;
 use settings::Settings;
 
 /// Requests in the command channel.
@@ -64,6 +66,7 @@ pub(crate) struct Host {
     pub(crate) pace: Pace,
     work: DiskWork,
     door: Door,
+    scripts: Scripts,
     backup: Backup,
     /// Bytes that a connection's network holds.
     window_bytes: usize,
@@ -90,6 +93,7 @@ impl Host {
             pace: Pace::default(),
             work: DiskWork::default(),
             door: Door::default(),
+            scripts: Scripts::new(seed),
             backup: Backup::None,
             window_bytes,
             released: Vec::new(),
@@ -113,6 +117,7 @@ impl Host {
         self.work = DiskWork::default();
         self.released.clear();
         self.lose_door();
+        self.scripts.lose();
         self.lose_backup();
         self.channel.clear();
         self.disk = match death {
@@ -296,12 +301,15 @@ impl Host {
                 }
             }
         }
+        self.take_script_jobs(now);
         count
     }
 
     /// One pass of the node. True when it has more to do.
     pub(crate) fn run_node(&mut self, now: Millis) -> bool {
-        self.node.as_mut().is_some_and(|node| node.run(now))
+        let more = self.node.as_mut().is_some_and(|node| node.run(now));
+        self.take_script_jobs(now);
+        more
     }
 
     /// What may leave goes into the mailboxes.

@@ -44,6 +44,7 @@ impl Settings {
             config.memory_limit_bytes = caches as u64 + EMPTY_BYTES + random.below(300_000);
         }
         config.engine.quantum = u32::try_from(random.between(1, 3)).unwrap_or(1);
+        config.engine.has_script_host = true;
         let session = SessionConfig {
             max_frame_size: *random.pick(&[1024, 8192, 16 << 20]).unwrap_or(&0),
             outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&0),

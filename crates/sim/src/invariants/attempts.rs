@@ -27,7 +27,8 @@ pub(crate) fn on_delivery(history: &mut History, message: &DeliveryMessage<'_>) 
         return Ok(());
     }
     let max = queue.attempts_max;
-    let is_limited = !main_of(name).1;
+    // A script decides without the limit.
+    let is_limited = !main_of(name).1 && !queue.draw.script.decides;
     ensure(!is_limited || attempt <= max, NAME, || {
         format!("{id:032x}: attempt {attempt} in {name:?}, which allows {max}")
     })?;

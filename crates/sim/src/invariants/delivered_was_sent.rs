@@ -31,14 +31,16 @@ pub(crate) fn tag_of(history: &History, message: &DeliveryMessage<'_>) -> Result
         )
     })?;
     let key = sent.fairness_key.as_deref().unwrap_or_default();
-    ensure(message.fairness_key == key, NAME, || {
+    let weight = sent.weight.unwrap_or(1).max(1);
+    // What a script makes of it is for another promise.
+    let is_scripted = history.queue(name)?.draw.script.classifies;
+    ensure(is_scripted || message.fairness_key == key, NAME, || {
         format!(
             "message {tag}: fairness key {key:?} became {:?}",
             message.fairness_key
         )
     })?;
-    let weight = sent.weight.unwrap_or(1).max(1);
-    ensure(message.meta.weight == weight, NAME, || {
+    ensure(is_scripted || message.meta.weight == weight, NAME, || {
         format!(
             "message {tag}: weight {weight} became {}",
             message.meta.weight
@@ -80,7 +82,8 @@ pub(crate) fn when_restored(history: &History, stored: &Stored<'_>) -> Check {
     let key = sent.fairness_key.as_deref().unwrap_or_default();
     let weight = sent.weight.unwrap_or(1).max(1);
     let is_same = stored.fairness_key == key && stored.weight == weight;
-    ensure(is_same, NAME, || {
+    let is_scripted = history.queue(name)?.draw.script.classifies;
+    ensure(is_same || is_scripted, NAME, || {
         format!(
             "{id:032x}: fairness key {key:?} with weight {weight} was restored as {:?} with {}",
             stored.fairness_key, stored.weight

@@ -20,8 +20,8 @@ type Keys<'a> = BTreeMap<&'a str, (u64, Vec<usize>)>;
 /// What came out of each queue while it was drained, in order.
 pub(crate) fn when_drained(history: &History, quantum: u32) -> Check {
     for (name, facts) in &history.queues {
-        // Groups and purges hide from clients what was there.
-        if facts.draw.grouping != Grouping::None {
+        // Groups, scripts and purges hide from clients what was there.
+        if facts.draw.grouping != Grouping::None || facts.draw.script.classifies {
             continue;
         }
         let of_queue = history.drained.iter().filter(|it| it.queue == *name);

@@ -21,4 +21,5 @@ pub(crate) mod protocol;
 pub(crate) mod purge_is_exact;
 pub(crate) mod recovers;
 pub(crate) mod replay_same;
+pub(crate) mod scripted;
 pub(crate) mod statistics;

@@ -29,6 +29,7 @@ pub(crate) fn on_delivery(history: &History, now: Millis, message: &DeliveryMess
     // A crash of a fast queue may forget the nack.
     if let Some((known_at, floor, redrives)) = facts.retry_floor
         && queue.is_committed()
+        && !queue.draw.script.decides
     {
         let is_next = leased_at > known_at && message.meta.redrive_count == redrives;
         ensure(

@@ -48,6 +48,7 @@ impl World {
         }
         self.calm()?;
         self.end_backup()?;
+        self.renew_scripts()?;
         self.notice_the_gone()?;
         self.finish_requests()?;
         self.end_leases()?;
@@ -330,6 +331,7 @@ impl World {
         }
         moved += self.host.handle(usize::MAX, now);
         moved += self.passes(now)?;
+        moved += self.finish_script();
         moved += usize::from(self.host.take_flush(now));
         moved += usize::from(self.host.run_flush(now));
         moved += usize::from(self.host.finish_flush(now));

@@ -7,6 +7,7 @@ mod heal;
 mod network;
 mod purge;
 mod restored;
+mod scripts;
 mod step;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -212,6 +213,7 @@ impl World {
             Step::Clock => self.pass_time(),
             Step::Door => self.at_door()?,
             Step::Backup => self.back_up()?,
+            Step::Script => self.finish_script(),
         };
         if count > 0 {
             self.trace.event(now, step.name(), count as u64, &[]);

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Event, LeaseMode, Millis, ReplyTo,
-    Request, SettleBatch, SettleItem, Settlement, Span, SubId, SubscribeSpec,
+    AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, Event, LeaseMode, Millis,
+    QueueChanges, ReplyTo, Request, SettleBatch, SettleItem, Settlement, Span, SubId,
+    SubscribeSpec,
 };
 use tanda_node::Node;
 
@@ -41,6 +42,23 @@ impl Drain<'_> {
         let queues = names
             .iter()
             .flat_map(|it| [it.clone(), format!("{it}.dlq")]);
+        for name in &names {
+            // Nobody runs scripts here: what is not classified goes as its producer sent it.
+            let changes = QueueChanges {
+                on_enqueue: Some(None),
+                on_failure: Some(None),
+                ..QueueChanges::default()
+            };
+            let reply = ReplyTo {
+                conn: CONN,
+                token: 0,
+            };
+            let request = AdminRequest::UpdateQueue {
+                name: name.clone(),
+                changes: Box::new(changes),
+            };
+            self.ask(Request::Admin { reply, request });
+        }
         for (token, queue) in (0..).zip(queues.clone()) {
             let spec = SubscribeSpec {
                 queue,
@@ -103,7 +121,7 @@ impl Drain<'_> {
             let stored = delivered_was_sent::Stored {
                 id: item.id.0,
                 queue: &batch.queue,
-                content: batch.content(item),
+                content: Content::new(batch.content(item)).without_attributes(),
                 fairness_key: batch.fairness_key(item),
                 weight: item.weight,
             };

@@ -21,6 +21,7 @@ pub(super) enum Step {
     Clock,
     Door,
     Backup,
+    Script,
 }
 
 impl Step {
@@ -44,6 +45,7 @@ impl Step {
             Self::Clock => "clock",
             Self::Door => "door",
             Self::Backup => "back up",
+            Self::Script => "script",
         }
     }
 }
@@ -70,4 +72,5 @@ pub(super) const STEPS: &[(Step, u64)] = &[
     (Step::Clock, 3),
     (Step::Door, 1),
     (Step::Backup, 1),
+    (Step::Script, 3),
 ];
