@@ -21,6 +21,8 @@ use tanda_wire::fila::{
     delivery::DeliveryBatch,
     enqueue::{EnqueueItem, EnqueueResult, EnqueueWriter},
     queue_admin::{CreateQueue, CreateQueueResult, UpdateQueue, UpdateQueueResult},
+    redrive::{Redrive, RedriveResult},
+    stats::{GetStats, GetStatsResult},
 };
 
 const BY_TENANT: &str = "function on_enqueue(msg)
@@ -139,6 +141,94 @@ fn a_script_that_cannot_be_used_is_refused_and_changes_nothing() {
         .error_code;
     assert_eq!(code, ErrorCode::LuaCompilationError);
     assert_eq!(enqueue(&mut peer, "broken", "acme", 1), [ErrorCode::Ok]);
+}
+
+/// The protocol has no room for it; the command line asks here.
+#[test]
+fn what_is_wrong_with_a_script_is_told_over_http() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let check = |scripts: serde_json::Value| {
+        let head = "POST /api/tanda/scripts/check HTTP/1.1\r\nHost: localhost";
+        let (status, answer) = server.http_with(head, &scripts.to_string());
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    let fine = check(serde_json::json!({ "on_enqueue": BY_TENANT }));
+    assert_eq!(fine["ok"], true, "{fine}");
+    assert!(fine["problem"].is_null(), "{fine}");
+    let broken = "function on_failure(msg)\n  return {";
+    let bad = check(serde_json::json!({ "on_enqueue": BY_TENANT, "on_failure": broken }));
+    assert_eq!(bad["ok"], false, "{bad}");
+    let problem = bad["problem"].as_str().unwrap();
+    assert!(problem.contains("on_failure"), "{problem}");
+    assert!(server.stop());
+}
+
+/// fila.md, 'UpdateQueue' and 'Redrive': parked messages meet the new script, dead letters too.
+#[test]
+fn a_parked_message_is_classified_by_a_later_script() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = server.connect();
+    let broken = "function on_enqueue(msg) error('no') end";
+    let queue = |name| CreateQueue {
+        script_failure: 1,
+        ..scripted(name, broken)
+    };
+    assert_eq!(create(&mut peer, &queue("kept")), ErrorCode::Ok);
+    let gives_up = CreateQueue {
+        park_dead_letter_after: 1,
+        ..queue("gives-up")
+    };
+    assert_eq!(create(&mut peer, &gives_up), ErrorCode::Ok);
+    assert_eq!(enqueue(&mut peer, "kept", "acme", 2), [ErrorCode::Ok; 2]);
+    assert_eq!(
+        enqueue(&mut peer, "gives-up", "acme", 2),
+        [ErrorCode::Ok; 2]
+    );
+    let unclassified = |peer: &mut Peer| {
+        let answer = peer.ask(6, &GetStats { queue: "kept" });
+        let stats = answer.parse::<GetStatsResult<'_>>();
+        assert_eq!(stats.oldest_unclassified_at_ms > 0, stats.unclassified > 0);
+        (stats.depth, stats.unclassified)
+    };
+    assert_eq!(unclassified(&mut peer), (2, 2));
+    for queue in ["kept", "gives-up"] {
+        let changes = UpdateQueue {
+            queue,
+            on_enqueue_change: 1,
+            on_enqueue_script: BY_TENANT,
+            ..UpdateQueue::default()
+        };
+        let answer = peer.ask(4, &changes);
+        assert_eq!(
+            answer.parse::<UpdateQueueResult>().error_code,
+            ErrorCode::Ok
+        );
+    }
+    let mut consumer = server.connect();
+    consumer.consume("kept", 9);
+    assert_eq!(first(&consumer.answer()).0, "acme");
+    for (reclassify, expected) in [(2, [0, 2, 0]), (1, [2, 0, 0])] {
+        let redrive = Redrive {
+            dlq_queue: "gives-up.dlq",
+            count: 0,
+            reclassify,
+        };
+        let done = peer.ask(5, &redrive).parse::<RedriveResult>();
+        assert_eq!(done.error_code, ErrorCode::Ok);
+        let counts = [
+            done.redriven,
+            done.left_unclassified,
+            done.rejected_by_script,
+        ];
+        assert_eq!(counts, expected, "{reclassify}");
+    }
+    let mut consumer = server.connect();
+    consumer.consume("gives-up", 9);
+    assert_eq!(first(&consumer.answer()).0, "acme");
+    assert!(server.stop());
 }
 
 #[test]

@@ -152,9 +152,18 @@ impl TestServer {
 
     /// One HTTP request; status and body.
     pub fn http(&self, head: &str) -> (u16, serde_json::Value) {
+        self.http_with(head, "")
+    }
+
+    /// A request with a body, whose length and kind are not in `head`.
+    pub fn http_with(&self, head: &str, body: &str) -> (u16, serde_json::Value) {
         let mut stream = TcpStream::connect(self.address("http")).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("{head}\r\nConnection: close\r\n\r\n");
+        let kind = match body.len() {
+            0 => String::new(),
+            len => format!("\r\nContent-Type: application/json\r\nContent-Length: {len}"),
+        };
+        let request = format!("{head}{kind}\r\nConnection: close\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
