@@ -144,12 +144,16 @@ impl World {
         self.keep(out);
     }
 
+    fn index(&mut self, below: u64) -> usize {
+        usize::try_from(self.rng.below(below)).unwrap()
+    }
+
     fn publish(&mut self) {
-        let queue = QUEUES[self.rng.below(3) as usize];
+        let queue = QUEUES[self.index(3)];
         for _ in 0..=self.rng.below(12) {
-            let key = ["", "k", "l"][self.rng.below(3) as usize];
+            let key = ["", "k", "l"][self.index(3)];
             let mut message = Msg::to(queue).payload("x").key(key);
-            let to = ["", "a", "b", "c"][self.rng.below(4) as usize];
+            let to = ["", "a", "b", "c"][self.index(4)];
             if !to.is_empty() {
                 message = message.header("to", to);
             }
@@ -240,16 +244,17 @@ impl World {
         match self.rng.below(12) {
             0..=2 => self.publish(),
             3 => {
-                let queue = QUEUES[self.rng.below(3) as usize];
-                let credit = Some(self.rng.below(10) as u32);
+                let queue = QUEUES[self.index(3)];
+                let credit = u32::try_from(self.rng.below(10)).ok();
                 self.subscribe(queue, credit.filter(|credit| *credit < 8));
             }
             4 if self.subs.len() > 3 => {
-                let at = self.rng.below(self.subs.len() as u64) as usize;
+                let at = self.index(self.subs.len() as u64);
                 self.disconnect(at);
             }
             5 if !self.subs.is_empty() => {
-                let sub = self.subs[self.rng.below(self.subs.len() as u64) as usize];
+                let at = self.index(self.subs.len() as u64);
+                let sub = self.subs[at];
                 self.h.handle(Request::Grant { sub, credit: 3 });
             }
             6 => self.h.take_snapshot(),
@@ -266,7 +271,7 @@ impl World {
             8 => self.h.now = self.h.now.after_ms(self.rng.below(5_000)),
             _ => {
                 self.h.now = self.h.now.after_ms(self.rng.below(400));
-                let most = self.rng.below(4) as usize;
+                let most = self.index(4);
                 self.release(most);
             }
         }

@@ -1,6 +1,8 @@
 //! Every frame of operators over a socket, with what its answer holds. (fila.md, "Admin Operation
 //! Frames")
 
+#![expect(clippy::panic, reason = "helpers of tests outside of a test function")]
+
 #[path = "support/frames.rs"]
 mod frames;
 mod support;

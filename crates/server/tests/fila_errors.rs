@@ -1,5 +1,11 @@
 //! Every error code that a single node can give, as a client meets it. (fila.md, "Error Codes")
 
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests outside of a test function"
+)]
+
 #[path = "support/frames.rs"]
 mod frames;
 mod support;

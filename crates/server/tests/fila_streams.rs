@@ -179,8 +179,9 @@ fn begin(peer: &mut Peer, bytes: usize) {
     const PART: usize = 100 << 10;
     for _ in 0..bytes / PART {
         let mut frame = support::frame(ENQUEUE, 5, &[0; PART]);
-        let flags = frame.iter_mut().nth(5);
-        flags.into_iter().for_each(|flags| *flags = CONTINUATION);
+        if let Some(flags) = frame.get_mut(5) {
+            *flags = CONTINUATION;
+        }
         // The server may have closed.
         drop(peer.stream.write_all(&frame));
     }

@@ -2,7 +2,6 @@
 //! nobody up but its own queue. (fila.md, "Enqueue", "CreateQueue", "Nack")
 
 #![expect(
-    clippy::panic,
     clippy::unwrap_used,
     reason = "helpers of tests outside of a test function"
 )]

@@ -7,7 +7,6 @@
 use crate::Finding;
 use crate::tree::SourceFile;
 use std::collections::BTreeSet;
-use std::fmt::Write;
 
 /// Folder of the lists and the pages made from them.
 pub const FOLDER: &str = "docs/conformance/";
@@ -107,31 +106,23 @@ impl Conformance {
     pub fn page(&self) -> String {
         let all = || self.sections.iter().flat_map(|it| &it.requirements);
         let cluster = all().filter(|it| it.cluster.is_some()).count();
-        let mut page = format!("# {}\n\n{}\n\n", self.title, self.about);
-        let _ = writeln!(
-            page,
-            "{} requirements; {cluster} of them need a cluster and are marked so. A test is named \
-             by crate, file and function.",
+        let mut page = format!(
+            "# {}\n\n{}\n\n{} requirements; {cluster} of them need a cluster and are marked so. A \
+             test is named by crate, file and function.\n",
+            self.title,
+            self.about,
             all().count()
         );
         for section in &self.sections {
-            let _ = writeln!(
-                page,
-                "\n## {}\n\n| requirement | shown by |\n|---|---|",
-                section.title
-            );
+            page += &format!("\n## {}\n\n", section.title);
+            page += "| requirement | shown by |\n|---|---|\n";
             for it in &section.requirements {
-                let mut shown: Vec<String> =
-                    it.tests.iter().map(|test| format!("`{test}`")).collect();
-                if let Some(why) = &it.cluster {
-                    shown.push(format!("needs a cluster: {why}"));
-                }
-                let _ = writeln!(
-                    page,
-                    "| {} | {} |",
-                    it.says.replace('|', "\\|"),
-                    shown.join(", ")
-                );
+                let tests = it.tests.iter().map(|test| format!("`{test}`"));
+                let cluster = it.cluster.iter();
+                let cluster = cluster.map(|why| format!("needs a cluster: {why}"));
+                let shown: Vec<String> = tests.chain(cluster).collect();
+                let says = it.says.replace('|', "\\|");
+                page += &format!("| {says} | {} |\n", shown.join(", "));
             }
         }
         page

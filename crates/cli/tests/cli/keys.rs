@@ -45,7 +45,7 @@ impl Guarded {
     fn key(&self, line: &str) -> (String, String) {
         let made = self.ok(&format!("key create {line} --json"));
         let made: serde_json::Value = serde_json::from_str(&made).unwrap();
-        let text = |field: &str| made[field].as_str().unwrap().to_owned();
+        let text = |field: &str| made.get(field).unwrap().as_str().unwrap().to_owned();
         (text("key_id"), text("key"))
     }
 }

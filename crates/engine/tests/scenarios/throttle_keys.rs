@@ -238,7 +238,7 @@ fn what_waits_is_purged_dropped_and_redriven() {
         ..queue("jobs")
     });
     let keyed = by_header(per("api", 1, 1_000), "to");
-    b.throttled("w", "jobs", None, &[keyed.clone()]);
+    b.throttled("w", "jobs", None, std::slice::from_ref(&keyed));
     b.send(&[to("a", "x")]);
     b.send(&[to("b", "x"), to("c", "x"), to("d", "x")]);
     assert_eq!(b.order(), ["a"]);

@@ -27,7 +27,7 @@ fn also_of_a_fast_queue_and_from_a_snapshot() {
         ..queue("jobs")
     });
     let keyed = by_header(per("api", 1, 60_000), "to");
-    b.throttled("w", "jobs", None, &[keyed.clone()]);
+    b.throttled("w", "jobs", None, std::slice::from_ref(&keyed));
     let to = |name: &str, to: &str| crate::broker::job(name).header("to", to);
     b.send(&[to("a", "x"), to("b", "y")]);
     assert_eq!(b.order(), ["a", "b"]);

@@ -310,6 +310,20 @@ fn place(message: &MessagePlace) -> Value {
             "attempts": attempts,
             "consumer": consumer,
         }),
+        MessagePlace::Parked { .. }
+        | MessagePlace::Stopped { .. }
+        | MessagePlace::Deciding { .. }
+        | MessagePlace::Redriving => script_place(message),
+        MessagePlace::DeadLettered { queue } => json!({
+            "place": "dead_lettered",
+            "queue": queue,
+        }),
+    }
+}
+
+/// A place in which a message waits for a script.
+fn script_place(message: &MessagePlace) -> Value {
+    match message {
         MessagePlace::Parked {
             enqueued_at,
             tries,
@@ -335,10 +349,13 @@ fn place(message: &MessagePlace) -> Value {
             "attempts": attempts,
         }),
         MessagePlace::Redriving => json!({"place": "redriving"}),
-        MessagePlace::DeadLettered { queue } => json!({
-            "place": "dead_lettered",
-            "queue": queue,
-        }),
+        MessagePlace::Unknown
+        | MessagePlace::Ready { .. }
+        | MessagePlace::Delayed { .. }
+        | MessagePlace::Throttled { .. }
+        | MessagePlace::Behind { .. }
+        | MessagePlace::Leased { .. }
+        | MessagePlace::DeadLettered { .. } => place(message),
     }
 }
 

@@ -70,27 +70,33 @@ fn each_refusal_has_its_code() {
     }
 }
 
-#[test]
-fn throttles_are_declared_with_a_consume() {
-    let mut peer = Peer::open();
+fn declaration() -> ThrottleDeclaration<'static> {
     let limits = vec![ThrottleLimit {
         max_deliveries: 5,
         window_ms: 1000,
     }];
     let part = |kind: u8, name| KeyPart { kind, name };
-    let throttle = ThrottleDeclaration {
+    ThrottleDeclaration {
         name: "api",
         limits,
         key: PropertyKey {
             parts: vec![part(0, "tenant"), part(1, ""), part(2, "tier")],
         },
         when_key_missing: 1,
-    };
-    let with = |throttle: &ThrottleDeclaration<'static>| Consume {
+    }
+}
+
+fn with(throttle: &ThrottleDeclaration<'static>) -> Consume<'static> {
+    Consume {
         throttles: vec![throttle.clone()],
         ..consume()
-    };
-    peer.call(CONSUME, &with(&throttle));
+    }
+}
+
+#[test]
+fn throttles_are_declared_with_a_consume() {
+    let mut peer = Peer::open();
+    peer.call(CONSUME, &with(&declaration()));
     let Request::Subscribe { spec, .. } = peer.request() else {
         panic!("not a subscription");
     };
@@ -112,6 +118,10 @@ fn throttles_are_declared_with_a_consume() {
         missing: MissingThrottleKey::Unthrottled,
     };
     assert_eq!(spec.throttles, [expected]);
+}
+
+#[test]
+fn a_refused_throttle_fails_the_consume() {
     for (error, code) in [
         (
             SubscribeError::InvalidThrottle {
@@ -128,12 +138,17 @@ fn throttles_are_declared_with_a_consume() {
         ),
     ] {
         let mut peer = Peer::open();
-        peer.call(CONSUME, &with(&throttle));
+        peer.call(CONSUME, &with(&declaration()));
         let token = token(&peer.request());
         peer.event(Event::SubscribeFailed { token, error });
         let text = peer.refusal(CONSUME, code);
         assert!(text.contains("api"), "{text}");
     }
+}
+
+#[test]
+fn a_throttle_of_numbers_that_mean_nothing_is_invalid() {
+    let throttle = declaration();
     let mut peer = Peer::open();
     // Numbers that mean nothing do not get as far as the engine.
     for kind in [3, 4, 5, 6] {
