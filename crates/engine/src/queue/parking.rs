@@ -450,8 +450,11 @@ impl Queue {
         let counts = (self.deciding.len(), self.aside, self.parking.unclassified());
         assert_eq!((deciding, aside, parked), counts, "deciding, aside, parked");
         for slot in self.unclassified.keys() {
-            let flags = self.entries.at(*slot).flags;
-            assert!(flags.has(Flags::UNCLASSIFIED), "slot {slot} is classified");
+            let entry = self.entries.at(*slot);
+            let known = entry.flags.has(Flags::UNCLASSIFIED);
+            assert!(known, "slot {slot} is classified");
+            let redriven = !self.is_dead_letter() || entry.place == Place::Aside;
+            assert!(redriven, "{} is a dead letter with tries", entry.id);
         }
         if self.config.ordering == Ordering::None {
             assert_eq!(self.parking.stopped(), 0, "stopped in an unordered queue");
