@@ -77,10 +77,12 @@ pub(crate) struct ConsumeArgs {
         value_parser = clap::value_parser!(u32).range(1..),
     )]
     prefetch: Option<u32>,
-    /// Deliver at most so much, to all consumers of the queue together, as long as this one runs:
-    /// NAME=N/WINDOW[,N/WINDOW...][;key=PARTS][;missing=shared|unthrottled]; may be given several
-    /// times
-    #[arg(long, value_name = "THROTTLE", value_parser = throttle::parse)]
+    #[arg(
+        long, value_name = "THROTTLE", value_parser = throttle::parse,
+        help = "Deliver at most so much, to all consumers of the queue together, as long as this \
+                one runs: NAME=N/WINDOW[,N/WINDOW...][;key=PARTS][;missing=shared|unthrottled]; \
+                may be given several times",
+    )]
     throttle: Vec<Throttle>,
     /// Print payloads only, each with a line end after it
     #[arg(long, conflicts_with_all = ["json", "exec"])]
