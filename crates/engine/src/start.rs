@@ -68,6 +68,11 @@ impl Engine {
         mut kept: QueueRecovery,
     ) -> Result<(), ReplayError> {
         let queue = self.queues.at_mut(index);
+        if queue.is_dead_letter() {
+            // What is known of tries counts for parked messages only, and slots of dead letters
+            // change hands when these leave for pages.
+            queue.unclassified.clear();
+        }
         let mut pages = attach_pages(queue, &mut kept)?.into_iter().peekable();
         kept.by_position = HashMap::with_hasher(self.hasher.clone());
         let fast = queue.config.durability == DeliveryDurability::Fast;

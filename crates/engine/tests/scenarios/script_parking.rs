@@ -1,10 +1,11 @@
 //! Messages that a script fails on and that are kept: fila-semantics 'Lua hooks', `script_failure`.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, KeyKind, KeyPart, MessageId, MessagePlace, Millis,
-    MissingOrderingKey, Ordering, QueueChanges, QueueSpec,
+    AdminReply, AdminRequest, EngineConfig, KeyKind, KeyPart, MessageId, MessagePlace, Millis,
+    MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Reclassify,
 };
 
+use crate::harness::Harness;
 use crate::scripted::{Scripted, msg, parking};
 
 fn place(s: &mut Scripted, message: MessageId) -> MessagePlace {
@@ -309,7 +310,7 @@ fn a_not_before_time_counts_from_the_enqueue() {
     s.h.admin(AdminRequest::Redrive {
         name,
         count: 0,
-        reclassify: tanda_engine::Reclassify::All,
+        reclassify: Reclassify::All,
     });
     s.h.restart(0);
     assert_eq!(s.counts("jobs").delayed, 1);
@@ -379,4 +380,39 @@ fn the_newest_error_of_a_script_is_told() {
     };
     assert_eq!(it.last_script_error.as_deref(), Some("v1 failed"));
     assert_eq!(it.next_due_at, None::<Millis>);
+}
+
+#[test]
+fn unclassified_dead_letters_of_a_snapshot_go_into_pages() {
+    let mut h = Harness::with_config(EngineConfig {
+        page_messages: 4,
+        lane_hot: 8,
+        has_script_host: true,
+        ..EngineConfig::default()
+    });
+    h.create(QueueSpec {
+        park_dead_letter_after: 1,
+        ..parking("jobs", "v1")
+    });
+    let mut s = Scripted::over(h);
+    let bad: Vec<_> = (0..60).map(|_| msg("a").header("fails", "v1")).collect();
+    s.publish(&bad);
+    assert_eq!(s.counts("jobs.dlq").depth, 60);
+    s.h.take_snapshot();
+    s.h.restart(1_000);
+    s.run();
+    s.h.engine.assert_invariants();
+    // Other messages take the slots of those that went.
+    s.publish(&bad);
+    s.h.engine.assert_invariants();
+    s.set_script(Some("v2"));
+    let name = "jobs.dlq".to_owned();
+    s.h.admin(AdminRequest::Redrive {
+        name,
+        count: 0,
+        reclassify: Reclassify::default(),
+    });
+    s.run();
+    s.h.engine.assert_invariants();
+    assert_eq!(s.counts("jobs").depth, 120);
 }

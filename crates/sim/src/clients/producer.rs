@@ -91,7 +91,9 @@ impl Producer {
         let name = (*random.pick(&names)?).clone();
         let draw = history.queues.get(&name)?.draw.clone();
         let tag = history.sent.len();
-        history.sent.push(new_message(random, tag, name, &draw));
+        let filler_max = if history.is_small { 200 } else { usize::MAX };
+        let sent = new_message(random, tag, (name, &draw), filler_max);
+        history.sent.push(sent);
         Some(tag)
     }
 
@@ -225,7 +227,12 @@ fn weight(random: &mut Random, draw: &QueueDraw, key: Option<&str>) -> Option<u3
         .then(|| u32::try_from(random.below(5)).unwrap_or(1))
 }
 
-fn new_message(random: &mut Random, tag: usize, queue: String, draw: &QueueDraw) -> Sent {
+fn new_message(
+    random: &mut Random,
+    tag: usize,
+    (queue, draw): (String, &QueueDraw),
+    filler_max: usize,
+) -> Sent {
     let mut headers = vec![(TAG_HEADER.to_owned(), tag.to_string())];
     let group = random.percent(90).then(|| random.below(3).to_string());
     if let Some(group) = &group {
@@ -241,6 +248,7 @@ fn new_message(random: &mut Random, tag: usize, queue: String, draw: &QueueDraw)
         1..=5 => random.length(6_000),
         _ => random.length(200),
     };
+    let filler = filler.min(filler_max);
     let byte = u8::try_from(tag % 251).unwrap_or(0);
     payload.resize(payload.len() + filler, byte);
     let mut content = Vec::new();

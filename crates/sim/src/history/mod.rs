@@ -80,6 +80,8 @@ pub(crate) struct History {
     pub(crate) drained: Vec<Drained>,
     /// The newest decision about each failed message that no crash may have taken back.
     pub(crate) decided: BTreeMap<u128, Decided>,
+    /// Contents are small: memory has a limit, and the largest record counts.
+    pub(crate) is_small: bool,
     /// Things that happened so far.
     pub(crate) ticks: u64,
 }

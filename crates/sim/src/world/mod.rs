@@ -113,14 +113,17 @@ impl World {
             .iter()
             .map(|(step, weight)| (*step, weight * schedule.between(1, 6)))
             .collect();
+        let host = Host::new(seed, options.canary);
+        let is_small = host.config.memory_limit_bytes > 0;
         Self {
             now: EPOCH,
             step: 0,
             starts: 0,
-            host: Host::new(seed, options.canary),
+            host,
             clients: clients(seed),
             history: History {
                 queues: queues(seed),
+                is_small,
                 ..History::default()
             },
             trace: Trace::new(options.keeps_log),

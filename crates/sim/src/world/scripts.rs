@@ -1,12 +1,12 @@
 //! Scripts: what their host gives back, and new ones for what the old ones could not do.
 
-use tanda_engine::{AdminReply, AdminRequest, QueueChanges};
+use tanda_engine::{AdminReply, AdminRequest, QueueChanges, UpdateQueueError};
 
 use crate::clients::SCRIPT;
 use crate::failure::{Check, Violation, ensure};
 use crate::host::Answer;
-use crate::invariants::protocol;
 use crate::invariants::scripted::Decided;
+use crate::invariants::{protocol, recovers};
 
 use super::World;
 
@@ -32,32 +32,46 @@ impl World {
         let scripted = queues.filter(|(_, facts)| facts.draw.script.classifies);
         let names: Vec<String> = scripted.map(|(name, _)| name.clone()).collect();
         for name in names {
-            let changes = QueueChanges {
-                on_enqueue: Some(Some(format!("{SCRIPT} now"))),
-                ..QueueChanges::default()
-            };
-            let changes = Box::new(changes);
-            let request = AdminRequest::UpdateQueue { name, changes };
-            ensure(self.host.ask_door(request), protocol::NAME, || {
-                "the door is busy".to_owned()
-            })?;
-            self.calm()?;
-            let Some(Answer::Said(reply)) = self.host.door_answer() else {
-                return Err(unanswered());
-            };
-            ensure(
-                matches!(*reply, AdminReply::Updated(_)),
-                protocol::NAME,
-                || format!("an update was answered with {reply:?}"),
-            )?;
+            let until = self.now.after_ms(RENEW_MS_MAX);
+            while !self.renew(&name)? {
+                ensure(self.now < until, recovers::NAME, || {
+                    format!("{name:?} gets no other script, because the disk or memory is full")
+                })?;
+                self.wait()?;
+                self.calm()?;
+            }
         }
         Ok(())
     }
-}
 
-fn unanswered() -> Violation {
-    Violation {
-        invariant: protocol::NAME,
-        what: "an update of a script was not answered".to_owned(),
+    /// False while there is no room.
+    fn renew(&mut self, name: &str) -> Result<bool, Violation> {
+        let changes = QueueChanges {
+            on_enqueue: Some(Some(format!("{SCRIPT} now"))),
+            ..QueueChanges::default()
+        };
+        let request = AdminRequest::UpdateQueue {
+            name: name.to_owned(),
+            changes: Box::new(changes),
+        };
+        ensure(self.host.ask_door(request), protocol::NAME, || {
+            "the door is busy".to_owned()
+        })?;
+        self.calm()?;
+        let said = match self.host.door_answer() {
+            Some(Answer::Said(reply)) => Some(*reply),
+            Some(Answer::Unknown) | None => None,
+        };
+        match said {
+            Some(AdminReply::Updated(Ok(()) | Err(UpdateQueueError::NotFound))) => Ok(true),
+            Some(AdminReply::Updated(Err(UpdateQueueError::Storage))) => Ok(false),
+            other => Err(Violation {
+                invariant: protocol::NAME,
+                what: format!("an update of a script was answered with {other:?}"),
+            }),
+        }
     }
 }
+
+/// Simulated time until there is room for settings.
+const RENEW_MS_MAX: u64 = 60_000;
