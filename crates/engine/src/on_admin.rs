@@ -17,6 +17,9 @@ use crate::{
     Rebalancing, Reclassify, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
 };
 
+/// Longest scripts that a queue can be given while the disk or memory is full.
+const SCRIPT_BYTES_WHEN_FULL: usize = 16 * 1024;
+
 /// What a name ends in when it belongs to a dead-letter queue.
 pub(crate) const DEAD_LETTER_SUFFIX: &str = ".dlq";
 
@@ -214,7 +217,8 @@ impl Engine {
             return Err(UpdateQueueError::ReservedName);
         }
         check_changes(changes, &self.config)?;
-        if self.storage_full {
+        // With another script parked messages can leave: what is short is taken also now.
+        if self.storage_full && changes.script_bytes() > SCRIPT_BYTES_WHEN_FULL {
             return Err(UpdateQueueError::Storage);
         }
         Ok(index)

@@ -103,6 +103,15 @@ pub struct QueueChanges {
 }
 
 impl QueueChanges {
+    /// Bytes of the scripts given.
+    pub(crate) fn script_bytes(&self) -> usize {
+        let given = [&self.on_enqueue, &self.on_failure];
+        let texts = given
+            .into_iter()
+            .filter_map(|change| change.as_ref()?.as_ref());
+        texts.map(String::len).sum()
+    }
+
     /// `config` with these changes.
     #[must_use]
     pub fn apply(&self, config: &QueueConfig, defaults: &Defaults) -> QueueConfig {

@@ -1,8 +1,11 @@
 //! A full disk: what grows is refused, what shrinks goes on.
 
-use tanda_engine::{AdminReply, AdminRequest, CreateQueueError, Settlement};
+use tanda_engine::{
+    AdminReply, AdminRequest, CreateQueueError, QueueChanges, Settlement, UpdateQueueError,
+};
 
 use crate::broker::{Broker, NACK, OK, job, jobs, queue};
+use crate::scripted::{Scripted, msg, parking};
 
 #[test]
 fn publishes_and_new_queues_are_refused_and_consuming_goes_on() {
@@ -40,4 +43,21 @@ fn publishes_and_new_queues_are_refused_and_consuming_goes_on() {
     b.h.engine.set_storage_full(true);
     let reply = b.admin(AdminRequest::DeleteQueue { name });
     assert_eq!(reply, AdminReply::Deleted(Ok(())));
+}
+
+#[test]
+fn another_script_still_lets_parked_messages_go() {
+    let mut s = Scripted::with(parking("jobs", "v1"));
+    s.publish(&[msg("a").header("fails", "v1")]);
+    assert_eq!(s.counts("jobs").unclassified, 1);
+    s.h.engine.set_storage_full(true);
+    let reply = s.update(QueueChanges {
+        on_enqueue: Some(Some("-".repeat(100_000))),
+        ..QueueChanges::default()
+    });
+    assert_eq!(reply, AdminReply::Updated(Err(UpdateQueueError::Storage)));
+    s.set_script(Some("v2"));
+    s.run();
+    let counts = s.counts("jobs");
+    assert_eq!((counts.unclassified, counts.ready), (0, 1));
 }
