@@ -88,11 +88,7 @@ impl Engine {
                 queue.group_of.remove(&slot)
             };
             let due = kept.due.get(&slot).copied().filter(|due| *due > now);
-            let unclassified = queue.entries.at(slot).flags.has(Flags::UNCLASSIFIED);
-            if unclassified && dead_letter {
-                // Only while it is redriven, and it may go into a page.
-                queue.unclassified.remove(&slot);
-            } else if unclassified {
+            if queue.entries.at(slot).flags.has(Flags::UNCLASSIFIED) && !dead_letter {
                 let known = queue.unclassified(slot);
                 let next = next_try(queue, known.version, known.timeouts, now);
                 queue.park(slot, (group, due), next, "");
