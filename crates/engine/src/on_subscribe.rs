@@ -186,6 +186,7 @@ impl Engine {
         let permits = batch.items.iter().map(|item| item.permit);
         let mut buckets = self.end_permits(cx.now, permits, Outcome::CameBack);
         self.write_came_back(cx, &mut buckets);
+        self.follow_buckets(cx.now, buckets);
         let Some(index) = self.queues.find(&batch.queue) else {
             self.refresh_consumers_of(conn);
             return;

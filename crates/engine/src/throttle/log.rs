@@ -66,14 +66,14 @@ impl Engine {
         permits_out.end_turn(first.unwrap_or(at), cx.journal.end(), permits);
     }
 
-    /// Writes that charges came back, because their deliveries never left.
-    pub(crate) fn write_came_back(&mut self, cx: &mut Cx<'_>, buckets: &mut Vec<u32>) {
+    /// Writes that charges came back, because their deliveries never left. `buckets` names each as
+    /// often as it was charged; they are still there.
+    pub(crate) fn write_came_back(&mut self, cx: &mut Cx<'_>, buckets: &mut [u32]) {
         if buckets.is_empty() {
             return;
         }
         let head = |record: &mut Vec<u8>, _: Option<&Rules>| record.push(Says::CameBack as u8);
         self.write_buckets(cx, buckets, head, &mut None);
-        buckets.clear();
         self.throttles.permits.on_written(cx.journal.end());
     }
 

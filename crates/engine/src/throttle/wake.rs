@@ -19,11 +19,13 @@ impl Engine {
         if core::mem::replace(&mut batch.throttled, false) {
             let permits = batch.items.iter_mut();
             let permits = permits.map(|item| core::mem::take(&mut item.permit));
-            self.end_permits(now, permits, Outcome::Left);
+            let buckets = self.end_permits(now, permits, Outcome::Left);
+            self.follow_buckets(now, buckets);
         }
     }
 
-    /// Ends permits; returns the buckets that were charged.
+    /// Ends permits; returns the buckets that were charged, each as often as it was, for
+    /// [`Self::follow_buckets`]: until then they are all there.
     pub(crate) fn end_permits(
         &mut self,
         now: Millis,
@@ -46,13 +48,16 @@ impl Engine {
                 }
             }
         }
+        buckets
+    }
+
+    /// What follows from the end of permits; buckets of which nothing matters any more go.
+    pub(crate) fn follow_buckets(&mut self, now: Millis, mut buckets: Vec<u32>) {
         buckets.sort_unstable();
-        let mut distinct = buckets.clone();
-        distinct.dedup();
-        for bucket in distinct {
+        buckets.dedup();
+        for bucket in buckets {
             self.throttles.follow(bucket, now);
         }
-        buckets
     }
 
     /// A subscriber declares these.
