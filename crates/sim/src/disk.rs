@@ -141,6 +141,7 @@ impl DiskFile for SimFile {
             | Canary::SortedDeliveries
             | Canary::TurnedBits
             | Canary::KeptFiles
+            | Canary::ForgottenThrottles
             | Canary::IgnoredScripts
             | Canary::ForgottenDecisions
             | Canary::NoTimers

@@ -89,6 +89,8 @@ pub enum Canary {
     IgnoredScripts,
     /// What `on_failure` decided becomes another try at once.
     ForgottenDecisions,
+    /// Throttles are declared and forgotten.
+    ForgottenThrottles,
     /// Timers of connections never ring.
     NoTimers,
     /// The oldest segment is gone after a crash, as if nothing in it were needed any more.

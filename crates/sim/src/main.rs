@@ -14,7 +14,7 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            repeated-delivery|unsynced-pages|unsynced-snapshots|reused-slot|
                            drained-early|no-timers|forgotten-purges|
                            backup-gaps|sorted-deliveries|turned-bits|kept-files|
-                           ignored-scripts|forgotten-decisions|
+                           ignored-scripts|forgotten-decisions|forgotten-throttles|
                            freed-segment]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
@@ -105,6 +105,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "kept-files" => Canary::KeptFiles,
                     "ignored-scripts" => Canary::IgnoredScripts,
                     "forgotten-decisions" => Canary::ForgottenDecisions,
+                    "forgotten-throttles" => Canary::ForgottenThrottles,
                     "no-timers" => Canary::NoTimers,
                     "freed-segment" => Canary::FreedSegment,
                     _ => return None,

@@ -224,6 +224,15 @@ fn decisions_of_scripts_that_are_forgotten_are_found() {
 }
 
 #[test]
+fn throttles_that_are_forgotten_are_found() {
+    let found = found(Canary::ForgottenThrottles);
+    assert!(
+        found.contains(&"throttles hold in every window"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn files_that_never_go_are_found() {
     let found = found(Canary::KeptFiles);
     assert!(found.contains(&"a dead log shrinks"), "{found:?}");

@@ -77,3 +77,19 @@ fn what_came_back_is_not_counted_after_a_restart() {
     b.throttled("v", "jobs", None, &[per("api", 1, 60_000)]);
     assert_eq!(b.order(), ["a"]);
 }
+
+#[test]
+fn what_came_back_to_a_bucket_without_anything_else_is_written_down() {
+    let mut b = Broker::with(queue("jobs"));
+    b.h.holds_deliveries = true;
+    let keyed = by_header(per("api", 1, 60_000), "to");
+    let w = b.throttled("w", "jobs", None, std::slice::from_ref(&keyed));
+    let to = |name: &str, to: &str| crate::broker::job(name).header("to", to);
+    b.send(&[to("a", "x"), to("b", "y")]);
+    b.undelivered(w);
+    b.disconnect(w);
+    b.h.engine.assert_invariants();
+    b.restart(0);
+    b.throttled("v", "jobs", None, &[keyed]);
+    assert_eq!(b.order(), ["a", "b"]);
+}

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 
 use tanda_engine::Millis;
 use tanda_wire::fila::batch::Batch;
-use tanda_wire::fila::consume::{CancelConsume, Consume, Credit};
+use tanda_wire::fila::consume::{
+    CancelConsume, Consume, Credit, ThrottleDeclaration, ThrottleLimit,
+};
 use tanda_wire::fila::delivery::DeliveryMessage;
 use tanda_wire::fila::error::ErrorFrame;
+use tanda_wire::fila::property_key::{KeyPart, KeyPartKind, PropertyKey};
 use tanda_wire::fila::settle::{AckResult, ExtendLeaseResult, NackResult};
 use tanda_wire::fila::{ErrorCode, Opcode};
 
 use super::settle::{Kind, Settle, write_settle};
 use super::{Cx, Incoming, Peer};
 use crate::failure::{Check, Violation, ensure};
-use crate::history::{Held, Settled, main_of};
+use crate::history::{Held, Settled, ThrottleDraw, main_of};
 use crate::invariants::{credit, protocol};
 use crate::random::Random;
 
@@ -149,10 +152,13 @@ impl Consumer {
     fn consume(&mut self, peer: &mut Peer, cx: &Cx<'_>, (queue, credit): (String, u32)) {
         let facts = cx.history.queues.get(main_of(&queue).0);
         let must_find = facts.is_some_and(|facts| facts.is_there);
+        let throttle = facts.and_then(|facts| facts.throttle.as_ref());
+        let is_for_all = !self.manner.is_drainer || throttle.is_some_and(ThrottleDraw::is_quick);
+        let throttle = throttle.filter(|_| is_for_all && !main_of(&queue).1);
         let id = peer.request(&Consume {
             queue: &queue,
             credit,
-            throttles: Vec::new(),
+            throttles: throttle.map(declaration).into_iter().collect(),
         });
         self.subscriptions.insert(
             id,
@@ -396,6 +402,24 @@ impl Consumer {
             1 => cx.history.pool.append(&mut self.held),
             _ => {}
         }
+    }
+}
+
+fn declaration(throttle: &ThrottleDraw) -> ThrottleDeclaration<'_> {
+    let by_key = KeyPart {
+        kind: KeyPartKind::FairnessKey as u8,
+        name: "",
+    };
+    ThrottleDeclaration {
+        name: &throttle.name,
+        limits: vec![ThrottleLimit {
+            max_deliveries: throttle.deliveries,
+            window_ms: throttle.window_ms,
+        }],
+        key: PropertyKey {
+            parts: throttle.by_key.then_some(by_key).into_iter().collect(),
+        },
+        when_key_missing: 0,
     }
 }
 

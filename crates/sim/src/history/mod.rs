@@ -23,7 +23,7 @@ use order::Order;
 pub(crate) use purge::Purge;
 use queue::earlier;
 pub(crate) use queue::{
-    Dedup, GROUP_HEADER, Grouping, QueueDraw, QueueFacts, TAG_HEADER, attempts_max,
+    Dedup, GROUP_HEADER, Grouping, QueueDraw, QueueFacts, TAG_HEADER, ThrottleDraw, attempts_max,
     dedup_window_ms, lease_ms,
 };
 
@@ -80,6 +80,8 @@ pub(crate) struct History {
     pub(crate) drained: Vec<Drained>,
     /// The newest decision about each failed message that no crash may have taken back.
     pub(crate) decided: BTreeMap<u128, Decided>,
+    /// When messages of each bucket were leased, in order, by the throttle's name and key.
+    pub(crate) throttled: BTreeMap<(String, String), Vec<u64>>,
     /// Contents are small: memory has a limit, and the largest record counts.
     pub(crate) is_small: bool,
     /// Things that happened so far.
@@ -210,6 +212,7 @@ impl History {
         invariants::attempts::on_delivery(self, message)?;
         invariants::not_early::on_delivery(self, now, message)?;
         invariants::scripted::on_delivery(self, message)?;
+        invariants::throttles::on_delivery(self, message)?;
         self.hold(id, message)?;
         invariants::one_per_group::on_delivery(self, id)?;
         self.counts.delivered += 1;

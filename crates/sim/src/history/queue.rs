@@ -54,6 +54,32 @@ impl ScriptDraw {
     }
 }
 
+/// The throttle that every subscriber of a queue declares.
+#[derive(Clone, Debug)]
+pub(crate) struct ThrottleDraw {
+    pub(crate) name: String,
+    pub(crate) deliveries: u64,
+    pub(crate) window_ms: u64,
+    /// Each fairness key has a bucket of its own.
+    pub(crate) by_key: bool,
+}
+
+impl ThrottleDraw {
+    pub(crate) fn draw(random: &mut Random, name: String) -> Self {
+        Self {
+            name,
+            deliveries: random.between(1, 6),
+            window_ms: *random.pick(&[20, 200, 1_000, 5_000, 20_000]).unwrap_or(&1),
+            by_key: random.one_in(2),
+        }
+    }
+
+    /// A whole run's messages pass in reasonable time.
+    pub(crate) const fn is_quick(&self) -> bool {
+        self.window_ms <= 100 * self.deliveries
+    }
+}
+
 /// What a queue is created with.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueDraw {
@@ -135,6 +161,7 @@ pub(crate) struct QueueFacts {
     pub(crate) dedup_window_ms_max: u64,
     /// Redrives sent so far.
     pub(crate) redrives: u32,
+    pub(crate) throttle: Option<ThrottleDraw>,
 }
 
 impl QueueFacts {
@@ -148,6 +175,7 @@ impl QueueFacts {
             dedup_window_ms_min: draw.dedup_window_ms,
             dedup_window_ms_max: draw.dedup_window_ms,
             redrives: 0,
+            throttle: None,
             draw,
         }
     }

@@ -96,3 +96,12 @@ pub(super) fn spoil(canary: Canary, event: &mut Event) {
         *chunk = bytes.into();
     }
 }
+
+/// What the canary of throttles does to a request.
+pub(super) fn strip(canary: Canary, request: &mut Request) {
+    if canary == Canary::ForgottenThrottles
+        && let Request::Subscribe { spec, .. } = request
+    {
+        spec.throttles.clear();
+    }
+}

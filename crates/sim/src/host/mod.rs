@@ -284,9 +284,10 @@ impl Host {
         }
         let count = most.min(self.channel.len());
         for _ in 0..count {
-            let Some(request) = self.channel.pop_front() else {
+            let Some(mut request) = self.channel.pop_front() else {
                 break;
             };
+            canary::strip(self.canary, &mut request);
             match self.toll.forget(self.canary, now, &request) {
                 None => {
                     if let Some(node) = &mut self.node {

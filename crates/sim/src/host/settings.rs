@@ -13,8 +13,8 @@ pub(super) struct Settings {
     pub(super) window_bytes: usize,
 }
 
-/// What an emptied broker may take beside the caches of its log: tables keep some of their room.
-const EMPTY_BYTES: u64 = 250_000;
+/// What an emptied broker of small messages may take beside the caches of its log.
+const EMPTY_BYTES: u64 = 80_000;
 
 impl Settings {
     pub(super) fn draw(seed: u64) -> Self {

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::failure::{Check, Violation};
-use crate::history::{Drained, Grouping, History, Sent};
+use crate::history::{Drained, Grouping, History, Sent, ThrottleDraw};
 
 pub(crate) const NAME: &str = "turns are fair in every window";
 
@@ -21,7 +21,9 @@ type Keys<'a> = BTreeMap<&'a str, (u64, Vec<usize>)>;
 pub(crate) fn when_drained(history: &History, quantum: u32) -> Check {
     for (name, facts) in &history.queues {
         // Groups, scripts and purges hide from clients what was there.
-        if facts.draw.grouping != Grouping::None || facts.draw.script.classifies {
+        // .. and what waits for room is not there.
+        let is_throttled = facts.throttle.as_ref().is_some_and(ThrottleDraw::is_quick);
+        if is_throttled || facts.draw.grouping != Grouping::None || facts.draw.script.classifies {
             continue;
         }
         let of_queue = history.drained.iter().filter(|it| it.queue == *name);

@@ -23,3 +23,4 @@ pub(crate) mod recovers;
 pub(crate) mod replay_same;
 pub(crate) mod scripted;
 pub(crate) mod statistics;
+pub(crate) mod throttles;

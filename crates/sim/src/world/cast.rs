@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clients::{Admin, Client, Consumer, Manner, Producer, Role};
-use crate::history::{QueueDraw, QueueFacts};
+use crate::history::{QueueDraw, QueueFacts, ThrottleDraw};
 use crate::random::Random;
 
 /// Four queues that stay, and one that comes and goes.
@@ -19,7 +19,22 @@ pub(super) fn queues(seed: u64) -> BTreeMap<String, QueueFacts> {
         let facts = QueueFacts::new(QueueDraw::draw(&mut random), true);
         queues.insert("scratch".to_owned(), facts);
     }
+    throttle(seed, &mut queues);
     queues
+}
+
+/// Some queues have throttles, maybe one and the same.
+fn throttle(seed: u64, queues: &mut BTreeMap<String, QueueFacts>) {
+    let mut random = Random::stream(seed, "throttles");
+    let shared = random
+        .one_in(3)
+        .then(|| ThrottleDraw::draw(&mut random, "shared".to_owned()));
+    for (name, facts) in queues {
+        if random.one_in(4) {
+            let own = ThrottleDraw::draw(&mut random, format!("of {name}"));
+            facts.throttle = Some(shared.clone().unwrap_or(own));
+        }
+    }
 }
 
 pub(super) fn clients(seed: u64) -> Vec<Client> {
