@@ -103,7 +103,8 @@ impl Engine {
                 Stage::Buckets(from) => {
                     let as_of = (capture.now, capture.position);
                     let next = self.capture_buckets(from, as_of, out);
-                    left = left.saturating_sub(256);
+                    let looked_at = next.unwrap_or(self.throttles.buckets.end()) - from;
+                    left = left.saturating_sub(looked_at as usize);
                     capture.stage = next.map_or(Stage::Record, Stage::Buckets);
                 }
                 Stage::Record if capture.queue >= self.queues.end() => return true,

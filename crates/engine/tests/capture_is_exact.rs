@@ -701,7 +701,7 @@ fn a_capture_and_what_follows_it_are_the_whole_log() {
         unclassified += parked;
     }
     assert!(
-        compared > 60 && paged > 4 && moved > 1_000 && unclassified > 100,
+        compared > 60 && paged > 8 && moved > 1_000 && unclassified > 100,
         "{compared} {paged} {moved} {unclassified}"
     );
 }
