@@ -168,6 +168,7 @@ impl<D: Disk> Node<D> {
             return Err(snapshot_missing(named, &looked.invalid));
         }
         let mut log = log.map_err(|error| refused(error, &looked.invalid))?;
+        looked.spoil_invalid(&*disk).map_err(disk_failed)?;
         let needed = engine.segments().map(|(segment, _)| segment).collect();
         log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);

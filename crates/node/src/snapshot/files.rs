@@ -77,6 +77,31 @@ pub(crate) struct Look<D: Disk> {
     pub(crate) invalid: Vec<(&'static str, StreamError)>,
 }
 
+impl<D: Disk> Look<D> {
+    /// Sees to it that what does not count never will, even if what was unreadable of it can be
+    /// read again one day: this start gives back segments and pages that it may name.
+    ///
+    /// # Errors
+    /// The first file that cannot be written.
+    pub(crate) fn spoil_invalid(&self, disk: &D) -> Result<(), DiskError> {
+        for (name, _) in &self.invalid {
+            let failed = |call| move |error| DiskError::new(call, *name, error);
+            let file = disk.open(name).map_err(failed(DiskCall::Open))?;
+            if file.len_bytes().map_err(failed(DiskCall::Len))? == 0 {
+                continue;
+            }
+            spoil(&file).map_err(failed(DiskCall::Write))?;
+            file.sync_data().map_err(failed(DiskCall::Sync))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a snapshot invalid, whatever else is in the file.
+fn spoil<F: DiskFile>(file: &F) -> io::Result<()> {
+    write_all_at(file, 0, &[0; 64])
+}
+
 /// Looks for the newest valid snapshot of this log. Each is read whole.
 ///
 /// # Errors
@@ -258,7 +283,7 @@ impl<D: Disk> Target<D> {
     /// and no later sync would put it there: a start after a kill must not take it.
     pub(crate) fn spoil(&mut self) {
         if let Ok(file) = self.file()
-            && write_all_at(&*file, 0, &[0; 64]).is_err()
+            && spoil(&*file).is_err()
         {
             // A disk that does not even write leaves nothing to be done.
             self.file = None;

@@ -141,6 +141,39 @@ fn a_start_puts_the_snapshot_that_it_uses_on_disk_before_it_goes_on_from_it() {
 }
 
 #[test]
+fn a_snapshot_that_a_start_could_not_read_never_counts_later() {
+    let mut world = World::reopened(MemDisk::new(1), START, config());
+    world.create(named("jobs"));
+    world.publish("jobs", &vec![vec![1; 1_000]; 10]);
+    world.settle_down();
+    world.node.want_snapshot();
+    let job = loop {
+        world.now = world.now.after_ms(100);
+        world.run();
+        world.flush();
+        if let Some(job) = world.node.take_background() {
+            break job;
+        }
+    };
+    // It is whole; the process is killed before the log knows.
+    let _outcome = job.run();
+    let (disk, now) = (world.disk.kill(), world.now);
+    drop(world);
+    disk.rot("snapshot-a", 30);
+    let mut world = World::reopened(disk, now, config());
+    assert!(world.node.published_snapshot().is_none());
+    // What this life gives back, that snapshot may name.
+    world.publish("jobs", &[vec![2; 1_000]]);
+    world.settle_down();
+    world.disk.mend();
+    let (disk, now) = (world.disk.kill(), world.now);
+    drop(world);
+    let mut world = World::reopened(disk, now, config());
+    assert!(world.node.published_snapshot().is_none());
+    assert_eq!(world.stats("jobs").counts.depth, 11);
+}
+
+#[test]
 fn a_snapshot_that_the_log_goes_on_from_must_be_there() {
     let mut world = World::reopened(MemDisk::new(1), START, config());
     world.create(named("jobs"));
