@@ -5,7 +5,7 @@
 //! of `tanda-wire`; sending one costs a few stores and a copy.
 
 use tanda_wire::fila::Opcode;
-use tanda_wire::fila::consume::{Consume, Credit};
+use tanda_wire::fila::consume::{Consume, Credit, ThrottleDeclaration};
 use tanda_wire::fila::enqueue::{EnqueueBatch, EnqueueItem, EnqueueWriter};
 use tanda_wire::fila::field::EncodeError;
 use tanda_wire::fila::frame::{FRAME_OVERHEAD_BYTES, write_body, write_frame};
@@ -151,17 +151,18 @@ pub(crate) fn stamp_of(payload: &[u8]) -> Option<u64> {
         .map(|bytes| u64::from_be_bytes(*bytes))
 }
 
-/// Appends a `Consume` without throttles. `credit` 0 means no limit.
+/// Appends a `Consume`. `credit` 0 means no limit.
 pub(crate) fn push_consume(
     out: &mut Vec<u8>,
     request_id: u32,
     queue: &str,
     credit: u32,
+    throttles: &[ThrottleDeclaration<'_>],
 ) -> Result<(), EncodeError> {
     let body = Consume {
         queue,
         credit,
-        throttles: Vec::new(),
+        throttles: throttles.to_vec(),
     };
     write_body(out, request_id, 0, &body)
 }

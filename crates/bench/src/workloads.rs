@@ -12,6 +12,7 @@ mod memory;
 mod scripts;
 mod single;
 mod steady;
+mod throttles;
 
 use crate::error::BenchError;
 use crate::lab::Lab;
@@ -41,6 +42,7 @@ pub(crate) const ALL: &[Workload] = &[
     half_frames::WORKLOAD,
     beside::WORKLOAD,
     scripts::WORKLOAD,
+    throttles::WORKLOAD,
     big::WORKLOAD,
 ];
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tanda_wire::fila::consume::ThrottleDeclaration;
 use tanda_wire::fila::delivery::DeliveryBatch;
 use tanda_wire::fila::frame::{Frame, write_frame};
 use tanda_wire::fila::settle::{AckItem, AckWriter};
@@ -47,6 +48,7 @@ pub(crate) enum Payloads {
 #[derive(Debug)]
 pub(crate) struct Consumer {
     queue: String,
+    throttles: Vec<ThrottleDeclaration<'static>>,
     reading: Reading,
     /// Delivered, ack not sent.
     held: Vec<MessageId>,
@@ -63,11 +65,18 @@ impl Consumer {
     pub(crate) fn new(queue: &str, reading: Reading) -> Self {
         Self {
             queue: queue.to_owned(),
+            throttles: Vec::new(),
             reading,
             held: Vec::new(),
             next_id: SUBSCRIPTION_ID + 1,
             next_number: 0,
         }
+    }
+
+    /// Declares these when it subscribes.
+    pub(crate) fn throttled(mut self, throttles: Vec<ThrottleDeclaration<'static>>) -> Self {
+        self.throttles = throttles;
+        self
     }
 
     fn take_delivery(&mut self, body: &[u8], turn: &mut Turn<'_>) -> Result<(), BenchError> {
@@ -147,7 +156,8 @@ impl Consumer {
 impl Peer for Consumer {
     fn start(&mut self, turn: &mut Turn<'_>) -> Result<(), BenchError> {
         let out = turn.outbox.buffer();
-        push_consume(out, SUBSCRIPTION_ID, &self.queue, self.reading.window)?;
+        let window = self.reading.window;
+        push_consume(out, SUBSCRIPTION_ID, &self.queue, window, &self.throttles)?;
         Ok(())
     }
 
