@@ -17,11 +17,12 @@ use support::{Peer, TempDir, TestServer};
 use tanda_wire::fila::{
     Body, Capabilities, ErrorCode, Opcode,
     cluster::{DrainNode, DrainNodeResult},
-    consume::{Consume, ThrottleDeclaration},
+    consume::{Consume, ConsumeOk, ThrottleDeclaration, ThrottleLimit},
     control::Handshake,
     enqueue::EnqueueItem,
     error::ErrorFrame,
     keys::{RevokeApiKey, RevokeApiKeyResult},
+    property_key::{KeyPart, PropertyKey},
     queue_admin::{CreateQueue, CreateQueueResult, DeleteQueue, UpdateQueue, UpdateQueueResult},
     redrive::{Redrive, RedriveResult},
     settle::AckResult,
@@ -48,12 +49,8 @@ const NEVER: [(ErrorCode, &str); 3] = [
     (ErrorCode::InternalError, "only a bug is"),
 ];
 
-/// What the tests of API keys, permissions and throttles show.
-const ELSEWHERE: [ErrorCode; 3] = [
-    ErrorCode::Unauthorized,
-    ErrorCode::Forbidden,
-    ErrorCode::ThrottleConflict,
-];
+/// What the tests of API keys and permissions show.
+const ELSEWHERE: [ErrorCode; 2] = [ErrorCode::Unauthorized, ErrorCode::Forbidden];
 
 struct Case {
     code: ErrorCode,
@@ -70,7 +67,7 @@ const fn case(code: ErrorCode, meet: fn(&mut Peer) -> ErrorCode) -> Case {
 }
 
 /// How each is met. The peer has a queue `q`.
-const CASES: [Case; 21] = [
+const CASES: [Case; 22] = [
     case(ErrorCode::Ok, |peer| enqueue(peer, "q")),
     case(ErrorCode::QueueNotFound, |peer| enqueue(peer, "none")),
     case(ErrorCode::MessageNotFound, |peer| {
@@ -125,12 +122,26 @@ const CASES: [Case; 21] = [
             name: "no limits",
             ..ThrottleDeclaration::default()
         };
-        let consume = Consume {
-            queue: "q",
-            throttles: vec![throttle],
-            ..Consume::default()
+        peer.ask(5, &consume(throttle)).error()
+    }),
+    case(ErrorCode::ThrottleConflict, |peer| {
+        let throttle = |header: &'static str| ThrottleDeclaration {
+            name: "api",
+            limits: vec![ThrottleLimit {
+                max_deliveries: 1,
+                window_ms: 1000,
+            }],
+            key: PropertyKey {
+                parts: vec![KeyPart {
+                    kind: 0,
+                    name: header,
+                }],
+            },
+            when_key_missing: 0,
         };
-        peer.ask(5, &consume).error()
+        peer.ask(5, &consume(throttle("tenant")))
+            .parse::<ConsumeOk<'_>>();
+        peer.ask(6, &consume(throttle("account"))).error()
     }),
     case(ErrorCode::ApiKeyNotFound, |peer| {
         let revoke = RevokeApiKey { key_id: "none" };
@@ -266,6 +277,14 @@ fn refused_handshake(peer: &mut Peer, protocol_version: u16) -> ErrorCode {
     let error: ErrorFrame<'_> = answer.parse();
     assert!(error.metadata.contains(&("max_version", "1")));
     error.error_code
+}
+
+fn consume(throttle: ThrottleDeclaration<'static>) -> Consume<'static> {
+    Consume {
+        queue: "q",
+        throttles: vec![throttle],
+        ..Consume::default()
+    }
 }
 
 #[test]
