@@ -1,9 +1,13 @@
 //! Which messages share a bucket, and that one without room holds no other.
 
-use tanda_engine::{AdminReply, AdminRequest, EngineConfig, MaxLength, Overflow, QueueSpec};
+use tanda_engine::{
+    AdminReply, AdminRequest, EngineConfig, KeyKind, KeyPart, LeaseMode, MaxLength,
+    MissingThrottleKey, Overflow, QueueSpec, SubscribeSpec,
+};
 
 use crate::broker::{Broker, job, queue};
-use crate::harness::{Harness, Msg};
+use crate::harness::{CONN, Harness, Msg};
+use crate::scripted::{Scripted, classified, msg};
 use crate::throttles::{by_header, by_key, of, or_free, patient, per};
 
 fn to(name: &str, to: &str) -> Msg {
@@ -297,4 +301,29 @@ fn a_deleted_queue_leaves_nothing_that_waits() {
     b.out.clear();
     b.advance(1_000);
     assert_eq!(b.order(), ["c"]);
+}
+
+#[test]
+fn an_attribute_of_the_script_can_be_the_key_also_after_a_restart() {
+    let mut throttle = per("api", 1, 60_000);
+    throttle.key.push(KeyPart {
+        kind: KeyKind::Attribute,
+        name: "tier".to_owned(),
+    });
+    throttle.missing = MissingThrottleKey::Unthrottled;
+    let spec = || SubscribeSpec {
+        queue: "jobs".to_owned(),
+        credit: None,
+        lease: LeaseMode::Timed,
+        throttles: vec![throttle.clone()],
+    };
+    let mut s = Scripted::with(classified("jobs", "v1"));
+    let tier = |name: &str, tier: &str| msg(name).header("@tier", tier);
+    s.publish(&[tier("a", "x"), tier("b", "x"), tier("c", "y"), msg("d")]);
+    s.h.subscribe_with(CONN, spec());
+    assert_eq!(s.run(), ["jobs: a@(*1)", "jobs: c@(*1)", "jobs: d(*1)"]);
+    s.h.restart(0);
+    s.publish(&[tier("e", "z"), tier("f", "y")]);
+    s.h.subscribe_with(CONN, spec());
+    assert_eq!(s.run(), ["jobs: e@(*1)"]);
 }
