@@ -103,7 +103,8 @@ impl Engine {
                 Stage::Buckets(from) => {
                     let as_of = (capture.now, capture.position);
                     let next = self.capture_buckets(from, as_of, out);
-                    let looked_at = next.unwrap_or(self.throttles.buckets.end()) - from;
+                    let end = self.throttles.buckets.end();
+                    let looked_at = next.unwrap_or(end) - from;
                     left = left.saturating_sub(looked_at as usize);
                     capture.stage = next.map_or(Stage::Record, Stage::Buckets);
                 }

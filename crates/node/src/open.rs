@@ -178,9 +178,8 @@ impl<D: Disk> Node<D> {
             messages: config.snapshot_messages,
             segment_bytes,
         };
-        let found = looked
-            .found
-            .map(|found| (found.index, loaded.published(&found.header)));
+        let found = looked.found;
+        let found = found.map(|found| (found.index, loaded.published(&found.header)));
         let recovered = Recovered {
             engine,
             log,

@@ -85,7 +85,7 @@ impl<D: Disk> Look<D> {
     /// The first file that cannot be written.
     pub(crate) fn spoil_invalid(&self, disk: &D) -> Result<(), DiskError> {
         for (name, _) in &self.invalid {
-            let failed = |call| move |error| DiskError::new(call, *name, error);
+            let failed = |call| move |error| DiskError::new(call, name, error);
             let file = disk.open(name).map_err(failed(DiskCall::Open))?;
             if file.len_bytes().map_err(failed(DiskCall::Len))? == 0 {
                 continue;
