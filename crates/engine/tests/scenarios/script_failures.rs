@@ -2,10 +2,9 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, Content, DeliveryDurability, FailureReason, MessageId,
-    MessagePlace, QueueChanges, QueueSpec, Request, ScriptJob, ScriptTask, Settlement,
+    MessagePlace, QueueChanges, QueueSpec, ScriptJob, ScriptTask, Settlement,
 };
 
-use crate::harness::CONN;
 use crate::scripted::{Scripted, msg};
 
 /// A queue whose failures a script decides on, and whose policy allows one delivery.
@@ -116,12 +115,8 @@ fn an_expired_lease_asks_too_and_a_late_ack_finds_nothing() {
     assert_eq!(s.figures_now(), [0, 1]);
     let name = "jobs".to_owned();
     let message = Some(id);
-    let reply = tanda_engine::ReplyTo {
-        conn: CONN,
-        token: 50,
-    };
     let request = AdminRequest::Explain { name, message };
-    let mut out = s.h.handle(Request::Admin { reply, request });
+    let mut out = s.ask(request);
     out.extend(s.h.run());
     let place = format!("{:?}", MessagePlace::Deciding { attempts: 1 });
     assert!(s.lines(&out).concat().contains(&place), "{out:?}");
@@ -201,11 +196,7 @@ fn a_removed_script_leaves_failures_to_the_policy() {
             ..QueueChanges::default()
         }),
     };
-    let reply = tanda_engine::ReplyTo {
-        conn: CONN,
-        token: 50,
-    };
-    s.h.handle(Request::Admin { reply, request });
+    s.ask(request);
     // The one under way is decided by its script, the other by the policy: one attempt.
     assert_eq!(s.finish(job), ["#2 ok", "#3 ok"]);
     assert_eq!(s.figures("jobs.dlq"), [1, 0, 0, 0]);
@@ -220,13 +211,9 @@ fn a_deleted_queue_answers_its_nacks() {
     s.nack(ids[0], None);
     let job = s.h.script_job();
     s.nack(ids[1], None);
-    let reply = tanda_engine::ReplyTo {
-        conn: CONN,
-        token: 50,
-    };
     let name = "jobs".to_owned();
     let request = AdminRequest::DeleteQueue { name };
-    let out = s.h.handle(Request::Admin { reply, request });
+    let out = s.ask(request);
     let settled: Vec<_> = out
         .iter()
         .filter(|it| matches!(it.event, tanda_engine::Event::Settled { .. }))

@@ -1,11 +1,10 @@
 //! Redrive by way of the script: fila.md 'Redrive', fila-semantics 'Dead letters'.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Ordering, QueueChanges, QueueSpec, Reclassify, Redriven, Request,
+    AdminReply, AdminRequest, Ordering, QueueChanges, QueueSpec, Reclassify, Redriven,
     ScriptFailure,
 };
 
-use crate::harness::CONN;
 use crate::scripted::{Scripted, classified, msg};
 
 /// A queue that dead-letters what its script fails on, and what fails once.
@@ -138,16 +137,12 @@ fn dead_letters_are_put_aside_while_the_script_runs() {
     let mut s = all_dead();
     s.set_script(Some("v3"));
     let name = "jobs.dlq".to_owned();
-    let reply = tanda_engine::ReplyTo {
-        conn: CONN,
-        token: 50,
-    };
     let request = AdminRequest::Redrive {
         name,
         count: 0,
         reclassify: Reclassify::All,
     };
-    let mut out = s.h.handle(Request::Admin { reply, request });
+    let mut out = s.ask(request);
     out.extend(s.h.run());
     assert!(out.is_empty(), "{out:?}");
     let job = s.h.script_job();
@@ -172,21 +167,17 @@ fn a_queue_deleted_under_a_redrive_ends_it() {
     let mut s = all_dead();
     s.set_script(Some("v3"));
     let name = "jobs.dlq".to_owned();
-    let reply = tanda_engine::ReplyTo {
-        conn: CONN,
-        token: 50,
-    };
     let request = AdminRequest::Redrive {
         name,
         count: 0,
         reclassify: Reclassify::All,
     };
-    s.h.handle(Request::Admin { reply, request });
+    s.ask(request);
     s.h.run();
     let job = s.h.script_job();
     let name = "jobs".to_owned();
     let request = AdminRequest::DeleteQueue { name };
-    let out = s.h.handle(Request::Admin { reply, request });
+    let out = s.ask(request);
     let out: Vec<_> = out
         .into_iter()
         .filter(|it| matches!(it.event, tanda_engine::Event::Admin { .. }))

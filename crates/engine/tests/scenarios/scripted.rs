@@ -162,19 +162,23 @@ impl Scripted {
         [it.depth, it.in_flight, it.unclassified, it.stopped]
     }
 
+    /// A rare request; nothing runs yet.
+    pub(crate) fn ask(&mut self, request: AdminRequest) -> Vec<Output> {
+        let reply = ReplyTo {
+            conn: CONN,
+            token: 1_000,
+        };
+        self.h.handle(Request::Admin { reply, request })
+    }
+
     /// Depth and in flight of `jobs`, without letting anything run.
     pub(crate) fn figures_now(&mut self) -> [u64; 2] {
         self.figures_now_of("jobs")
     }
 
     pub(crate) fn figures_now_of(&mut self, name: &str) -> [u64; 2] {
-        let reply = ReplyTo {
-            conn: CONN,
-            token: 1_000,
-        };
         let name = name.to_owned();
-        let request = AdminRequest::InspectQueue { name };
-        let out = self.h.handle(Request::Admin { reply, request });
+        let out = self.ask(AdminRequest::InspectQueue { name });
         match out.first().map(|output| &output.event) {
             Some(Event::Admin { reply, .. }) => match &**reply {
                 AdminReply::Inspected(Ok(it)) => [it.counts.depth, it.counts.in_flight],
