@@ -11,7 +11,7 @@
 //! keeping every message ever seen, so their state may be nonsense too, but nothing worse.
 
 mod base;
-mod journal;
+pub(crate) mod journal;
 mod serve;
 
 use tanda_engine::{Engine, EngineConfig, Lsn, Millis};

@@ -9,7 +9,7 @@ use tanda_wire::fila::{Direction, Opcode, continuation};
 use crate::damage::Damage;
 use crate::engine_replay::Source;
 use crate::log_recovery::Write;
-use crate::session_input::Step;
+use crate::session_input::{KEYS_BYTE, Step};
 
 /// An input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +130,32 @@ fn sessions() -> Vec<Seed> {
         whole.extend_from_slice(&[&sent[..], &answer, &read].concat());
     }
     seeds.push(seed(TARGET, "conversation", whole));
+    seeds.extend(with_keys(&requests));
     seeds.push(seed(TARGET, "subscription", subscription(&hello)));
+    seeds
+}
+
+/// The same requests where keys are needed, by keys that may do all, some, and are gone; each is
+/// answered by what an engine may answer to it.
+fn with_keys(requests: &[Vec<u8>]) -> Vec<Seed> {
+    let step = |step: Step| byte_of(&Step::ALL, &step);
+    let answers = [[192_u8], [193]];
+    let mut seeds = Vec::new();
+    for (at, name) in ["root", "some", "late", "none"].into_iter().enumerate() {
+        let mut input = vec![0x1F, step(Step::Handshake), 0];
+        input.extend(short(name.as_bytes()));
+        for (n, frame) in requests.iter().enumerate() {
+            let sent = [&[step(Step::Bytes)], &short(frame)[..]].concat();
+            let said = answers.get(n % 2).map_or(&[][..], |it| it);
+            let answer = [&[step(Step::Answer), 0], said, &[1, b'k', 1, 0, 2]].concat();
+            input.extend([&sent[..], &answer, &[step(Step::Read), 0xFF, 0xFF]].concat());
+            if n % 10 == 9 {
+                let table = 2 + u8::from(n > 20) + u8::from(at % 2 == 0);
+                input.extend([KEYS_BYTE, table, step(Step::Wait), 0, 50]);
+            }
+        }
+        seeds.push(seed("session_input", &format!("as-{name}"), input));
+    }
     seeds
 }
 

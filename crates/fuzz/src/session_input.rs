@@ -1,10 +1,13 @@
 //! One session under any bytes in any cuts, with any events, answers, refusals and times between.
 //!
-//! The input is a script. First byte: the bounds of the session. Then steps (`Step`), each a byte
-//! and what it needs. After each step the session's invariants hold, its requests come in the order
-//! that is promised, and what it wrote is frames that decode and are a server's to send.
+//! The input is a script. First byte: the bounds of the session, and whether it wants keys. Then
+//! steps (`Step`), each a byte and what it needs. After each step the session's invariants hold, its
+//! requests come in the order that is promised, and what it wrote is frames that decode and are a
+//! server's to send.
 
+mod admin_replies;
 mod answers;
+mod keys;
 mod peer;
 
 use peer::Peer;
@@ -13,6 +16,9 @@ use crate::script::Script;
 
 /// Steps of one input: with more, a run says less per second.
 const STEPS_MAX: usize = 400;
+
+/// The byte of [`Step::Keys`], which came later than the others.
+pub(crate) const KEYS_BYTE: u8 = 0xFF;
 
 /// What a step does; its byte modulo their number is its place in this list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +47,12 @@ pub(crate) enum Step {
     Shutdown,
     /// The socket is gone.
     Close,
+    /// The table of keys has changed: to which.
+    Keys,
 }
 
 impl Step {
+    /// Those with a place.
     pub(crate) const ALL: [Self; 12] = [
         Self::Bytes,
         Self::Frame,
@@ -60,7 +69,11 @@ impl Step {
     ];
 
     fn from_script(script: &mut Script<'_>) -> Self {
-        let at = script.pick(Self::ALL.len());
+        let byte = script.byte();
+        if byte == KEYS_BYTE {
+            return Self::Keys;
+        }
+        let at = usize::from(byte) % Self::ALL.len();
         Self::ALL.get(at).copied().unwrap_or(Self::Bytes)
     }
 }
@@ -92,6 +105,7 @@ pub fn run(input: &[u8]) {
             Step::Refuse => peer.refuse(script.byte()),
             Step::Shutdown => peer.shut_down(),
             Step::Close => peer.close(),
+            Step::Keys => peer.on_keys(&mut script),
         }
         peer.check();
     }

@@ -3,15 +3,15 @@
 use tanda_engine::{ContentRead, Journal, Lsn, PageSlot};
 
 /// See the module.
-pub(super) struct MemJournal {
-    pub(super) records: Vec<Vec<u8>>,
+pub(crate) struct MemJournal {
+    pub(crate) records: Vec<Vec<u8>>,
     end: Lsn,
     pages: Vec<Option<Vec<u8>>>,
 }
 
 impl MemJournal {
     /// A journal that goes on at this position.
-    pub(super) const fn new(end: Lsn) -> Self {
+    pub(crate) const fn new(end: Lsn) -> Self {
         Self {
             records: Vec::new(),
             end,

@@ -2,17 +2,15 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, ClusterStatus, CreateQueueError, DeleteQueueError, DeliveryBatch, DeliveryItem,
-    Event, KeyStats, MessageId, Millis, MissingThrottleKey, PublishError, PublishResult,
-    QueueCounts, QueueNotFound, QueueStats, QueueSummary, Rebalancing, RedriveError, Redriven,
-    Request, RuntimeConfigError, SettleError, Span, SubscribeError, SubscriptionEnd, ThrottleLimit,
-    ThrottleSummary, UpdateQueueError,
+    DeliveryBatch, DeliveryItem, Event, MessageId, Millis, PublishError, PublishResult, Request,
+    SettleError, Span, SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::fila::enqueue::encode_content;
 
+use super::admin_replies;
 use crate::script::Script;
 
-/// Results of one answer, or queues of one list, that are not asked for by a request.
+/// Results of one answer that are not asked for by a request.
 const UNASKED_MAX: usize = 40;
 
 /// An answer of the right kind to a request; `None` when it has none.
@@ -27,9 +25,9 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
             results: settled(script, batch.items.len()),
         },
         Request::Subscribe { sub, .. } => subscribed(script, sub.token),
-        Request::Admin { reply, .. } => Event::Admin {
+        Request::Admin { reply, request } => Event::Admin {
             token: reply.token,
-            reply: Box::new(admin(script)),
+            reply: Box::new(admin_replies::to(script, request)),
         },
         Request::Connect { .. }
         | Request::Disconnect { .. }
@@ -64,7 +62,7 @@ pub(super) fn any_event(script: &mut Script<'_>, token: u32) -> Event {
         },
         4 | 5 => Event::Admin {
             token,
-            reply: Box::new(admin(script)),
+            reply: Box::new(admin_replies::any(script)),
         },
         6 => Event::StorageFailed { token },
         _ => Event::Delivery {
@@ -133,98 +131,6 @@ fn subscribed(script: &mut Script<'_>, token: u32) -> Event {
         }
     };
     Event::SubscribeFailed { token, error }
-}
-
-/// Text that may be longer than a string of the protocol can be.
-fn text(script: &mut Script<'_>) -> String {
-    let part = String::from_utf8_lossy(script.short()).into_owned();
-    let times = match script.byte() {
-        0xFF => 300,
-        other => usize::from(other % 3),
-    };
-    part.repeat(times)
-}
-
-fn counts(script: &mut Script<'_>) -> QueueCounts {
-    QueueCounts {
-        depth: script.u64(),
-        in_flight: u64::from(script.byte()),
-        active_consumers: script.u32(),
-        ..QueueCounts::default()
-    }
-}
-
-/// Any answer to a rare request, also one that this protocol cannot have asked for.
-fn admin(script: &mut Script<'_>) -> AdminReply {
-    match script.pick(16) {
-        0 => AdminReply::Created(Ok(text(script))),
-        1 => AdminReply::Created(Err(CreateQueueError::InvalidSetting {
-            setting: "lease",
-            problem: text(script),
-        })),
-        2 => AdminReply::Updated(Err(UpdateQueueError::NotFound)),
-        3 => AdminReply::Updated(Ok(())),
-        4 => AdminReply::Deleted(Err(DeleteQueueError::ReservedName)),
-        5 => AdminReply::Stats(Ok(stats(script))),
-        6 => AdminReply::Stats(Err(QueueNotFound)),
-        7 => AdminReply::Queues(queues(script)),
-        8 => AdminReply::Redriven(Ok(Redriven {
-            redriven: script.u64(),
-            left_unclassified: script.u64(),
-            rejected_by_script: script.u64(),
-        })),
-        9 => AdminReply::Redriven(Err(RedriveError::NotDeadLetterQueue)),
-        10 => AdminReply::ConfigSet(Err(RuntimeConfigError::Storage)),
-        11 => AdminReply::Config(Some(text(script))),
-        12 => {
-            let entry = (text(script), text(script));
-            AdminReply::ConfigList(vec![entry; script.pick(4)])
-        }
-        13 => AdminReply::ClusterStatus(ClusterStatus {
-            rebalancing: Rebalancing::Disabled,
-            pause_ends_at: Millis(script.u64()),
-            queue_leaderships: script.u32(),
-        }),
-        14 => AdminReply::Purged(Ok(1)),
-        _ => AdminReply::RebalancingSet,
-    }
-}
-
-fn stats(script: &mut Script<'_>) -> QueueStats {
-    let key = KeyStats {
-        key: text(script),
-        pending: script.u64(),
-        deficit: i64::from(script.byte()) - 100,
-        weight: script.u32(),
-    };
-    QueueStats {
-        counts: counts(script),
-        keys: vec![key; script.pick(UNASKED_MAX)],
-        quantum: script.u32(),
-        throttles: vec![throttle(script); script.pick(3)],
-    }
-}
-
-fn throttle(script: &mut Script<'_>) -> ThrottleSummary {
-    let limit = ThrottleLimit {
-        window_ms: script.u64(),
-        max_deliveries: script.u64(),
-    };
-    ThrottleSummary {
-        name: text(script),
-        limits: vec![limit; script.pick(3)],
-        key: Vec::new(),
-        missing: MissingThrottleKey::SharedBucket,
-        subscribers: script.u32(),
-    }
-}
-
-fn queues(script: &mut Script<'_>) -> Vec<QueueSummary> {
-    let summary = QueueSummary {
-        name: text(script),
-        counts: counts(script),
-    };
-    vec![summary; script.pick(UNASKED_MAX)]
 }
 
 /// Deliveries of a script's payloads, whole and of the layout that the engine keeps.

@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
 use tanda_engine::{ConnId, Event, Millis, Request};
-use tanda_session::fila::{FilaSession, SessionConfig};
+use tanda_session::fila::{Authentication, FilaSession, SessionConfig};
 use tanda_wire::fila::continuation::{Reassembler, ReassemblyLimits};
 use tanda_wire::fila::control::Handshake;
 use tanda_wire::fila::frame::{FrameHeader, LENGTH_BYTES, split_frame, write_body, write_frame};
 use tanda_wire::fila::{Capabilities, Direction, Opcode};
 
-use super::answers;
+use super::{answers, keys};
 use crate::frame_decode::check_body;
 use crate::script::Script;
 
 const CONN: ConnId = ConnId(9);
-const START: Millis = Millis(1_000_000);
+/// When a session begins.
+pub(super) const START: Millis = Millis(1_000_000);
 
 /// Subscriptions that are kept to be delivered to.
 const SUBSCRIPTIONS_MAX: usize = 64;
@@ -65,6 +66,12 @@ fn config(bits: u8) -> SessionConfig {
         requests_in_flight_max: if bits & 8 == 0 { 5 } else { 40 },
         admin_in_flight_max: 3,
         advertised_addr: "node:5555".to_owned(),
+        authentication: if bits & 16 == 0 {
+            Authentication::Off
+        } else {
+            Authentication::On
+        },
+        entropy: Some(Arc::new(keys::Fixed)),
         ..SessionConfig::default()
     }
 }
@@ -72,8 +79,12 @@ fn config(bits: u8) -> SessionConfig {
 impl Peer {
     pub(super) fn new(bits: u8) -> Self {
         let config = Arc::new(config(bits));
+        let mut session = FilaSession::new(CONN, Arc::clone(&config), START);
+        if let Some(table) = keys::tables().get(1) {
+            session.on_keys(START, table);
+        }
         Self {
-            session: FilaSession::new(CONN, Arc::clone(&config), START),
+            session,
             config,
             input: BytesMut::new(),
             now: START,
@@ -204,6 +215,14 @@ impl Peer {
         self.refusals = count;
     }
 
+    /// The keys have changed.
+    pub(super) fn on_keys(&mut self, script: &mut Script<'_>) {
+        let tables = keys::tables();
+        if let Some(table) = tables.get(script.pick(tables.len())) {
+            self.session.on_keys(self.now, table);
+        }
+    }
+
     pub(super) fn shut_down(&mut self) {
         self.session.begin_shutdown(self.now);
     }
@@ -218,6 +237,12 @@ impl Peer {
     /// Pulls what the session asks, and checks it and the bounds.
     pub(super) fn check(&mut self) {
         self.session.assert_invariants();
+        let audited = self.session.take_audit();
+        assert!(
+            audited.len() < 1000,
+            "{} events to write down",
+            audited.len()
+        );
         while let Some(request) = self.session.next_request() {
             if self.refusals > 0 {
                 self.refusals -= 1;
