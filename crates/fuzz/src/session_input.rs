@@ -1,9 +1,9 @@
 //! One session under any bytes in any cuts, with any events, answers, refusals and times between.
 //!
 //! The input is a script. First byte: the bounds of the session, and whether it wants keys. Then
-//! steps (`Step`), each a byte and what it needs. After each step the session's invariants hold, its
-//! requests come in the order that is promised, and what it wrote is frames that decode and are a
-//! server's to send.
+//! steps (`Step`), each a byte and what it needs. After each step the session's invariants hold,
+//! its requests come in the order that is promised, and what it wrote is frames that decode and are
+//! a server's to send.
 
 mod admin_replies;
 mod answers;
