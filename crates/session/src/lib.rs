@@ -11,4 +11,8 @@
 
 pub mod audit;
 pub mod fila;
+pub mod login;
 pub mod secret;
+mod session;
+
+pub use session::Session;

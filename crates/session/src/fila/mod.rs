@@ -22,6 +22,7 @@
 
 mod authority;
 mod config;
+mod driven;
 mod endings;
 mod errors;
 mod events;
