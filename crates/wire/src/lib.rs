@@ -6,3 +6,4 @@
 
 pub mod cursor;
 pub mod fila;
+pub mod firemq;
