@@ -54,6 +54,30 @@ pub enum DecodeErrorKind {
         /// Bytes left.
         have: usize,
     },
+    /// A value begins with a tag that names no layout.
+    UnknownTag {
+        /// What the tag belongs to.
+        what: &'static str,
+        /// The tag found.
+        tag: u8,
+    },
+    /// Values stand in values more levels deep than anyone reads.
+    TooDeep {
+        /// The most levels.
+        depth_max: u8,
+    },
+    /// Flags are set that name no value, so what follows them cannot be read.
+    UnknownFlags {
+        /// What the flags belong to.
+        what: &'static str,
+        /// The flag word found.
+        flags: u16,
+    },
+    /// Bytes follow the last value of a layout that ends there.
+    TrailingBytes {
+        /// How many.
+        have: usize,
+    },
     /// The body is too long for the 32-bit offsets that batches carry.
     BodyTooLarge {
         /// Its length in bytes.
@@ -86,6 +110,27 @@ impl fmt::Display for DecodeError {
                 "a count of {count} {what} at offset {at} needs at least {need} bytes: \
                  {have} bytes left"
             ),
+            DecodeErrorKind::UnknownTag { what, tag } => {
+                write!(
+                    f,
+                    "{what} at offset {at} is 0x{tag:02X}: no layout has this tag"
+                )
+            }
+            DecodeErrorKind::TooDeep { depth_max } => {
+                write!(
+                    f,
+                    "the value at offset {at} is nested more than {depth_max} levels deep"
+                )
+            }
+            DecodeErrorKind::UnknownFlags { what, flags } => {
+                write!(
+                    f,
+                    "{what} at offset {at} are 0x{flags:04X}: some name no value"
+                )
+            }
+            DecodeErrorKind::TrailingBytes { have } => {
+                write!(f, "{have} bytes at offset {at} follow the last value")
+            }
             DecodeErrorKind::BodyTooLarge { len } => {
                 write!(f, "a body of {len} bytes is larger than {} bytes", u32::MAX)
             }
