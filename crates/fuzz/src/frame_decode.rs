@@ -107,7 +107,7 @@ fn split_and_join(header: FrameHeader, body: &[u8], frame_bytes_max: u32) {
             Err(error) => unreachable!("{error}"),
         }
     }
-    assert_eq!(rest, [], "bytes after the last frame");
+    assert!(rest.is_empty(), "{rest:02x?} after the last frame");
 }
 
 /// Decodes a body, encodes what it holds, and decodes that. Returns the bytes of the body that

@@ -12,6 +12,7 @@
 //! An input is a [`script::Script`] rather than raw bytes where a target has steps: each byte
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
+pub mod config_load;
 mod damage;
 pub mod engine_replay;
 pub mod frame_decode;
@@ -19,6 +20,7 @@ pub mod log_recovery;
 pub mod mutate;
 mod random;
 pub mod script;
+pub mod script_run;
 pub mod seeds;
 pub mod session_input;
 pub mod snapshot_open;
@@ -53,5 +55,13 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "snapshot_open",
         run: snapshot_open::run,
+    },
+    Target {
+        name: "config_load",
+        run: config_load::run,
+    },
+    Target {
+        name: "script_run",
+        run: script_run::run,
     },
 ];

@@ -3,6 +3,9 @@
 //! They are made anew each time instead of being stored, so they cannot grow stale; `fuzz/corpus`
 //! stores what fuzzers found beyond them.
 
+mod scripts;
+mod settings;
+
 use tanda_wire::fila::frame::{FrameHeader, split_frame};
 use tanda_wire::fila::{Direction, Opcode, continuation};
 
@@ -30,6 +33,8 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(logs());
     seeds.extend(records());
     seeds.extend(directories());
+    seeds.extend(settings::all());
+    seeds.extend(scripts::all());
     seeds
 }
 

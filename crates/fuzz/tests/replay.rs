@@ -16,6 +16,8 @@ use tanda_fuzz::{TARGETS, Target, seeds};
 
 /// Changed inputs per target: a few seconds.
 const CHANGED: u64 = 4_000;
+/// Of scripts, many of which run until their time is over.
+const CHANGED_SCRIPTS: u64 = 400;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -61,6 +63,10 @@ fn run(target: &Target, input: &[u8], name: &str) {
 }
 
 fn replay(name: &str) {
+    replay_with(name, CHANGED);
+}
+
+fn replay_with(name: &str, changed: u64) {
     let target = TARGETS.iter().find(|target| target.name == name).unwrap();
     let inputs = inputs(target);
     assert!(inputs.len() > 20, "{} inputs of {name}", inputs.len());
@@ -68,7 +74,7 @@ fn replay(name: &str) {
         run(target, input, name);
     }
     let inputs: Vec<_> = inputs.iter().collect();
-    for seed in 0..CHANGED {
+    for seed in 0..changed {
         let at = |number: u64| usize::try_from(number).unwrap() % inputs.len();
         let (name, input) = inputs[at(seed)];
         let (_, other) = inputs[at(seed.wrapping_mul(7_919) >> 3)];
@@ -107,12 +113,23 @@ fn snapshot_open() {
 }
 
 #[test]
+fn config_load() {
+    replay("config_load");
+}
+
+#[test]
+fn script_run() {
+    replay_with("script_run", CHANGED_SCRIPTS);
+}
+
+#[test]
 fn every_target_has_a_test_and_a_program() {
     let tests = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay.rs"));
     let tests = tests.unwrap();
     let manifest = fs::read_to_string(folder("Cargo.toml")).unwrap();
     for target in TARGETS {
-        assert!(tests.contains(&format!("replay(\"{}\")", target.name)));
+        let called = ["replay", "replay_with"].map(|call| format!("{call}(\"{}\"", target.name));
+        assert!(called.iter().any(|call| tests.contains(call)));
         assert!(manifest.contains(&format!("name = \"{}\"", target.name)));
         let program = folder("fuzz_targets").join(format!("{}.rs", target.name));
         assert!(program.exists(), "{}", program.display());

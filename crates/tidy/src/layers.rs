@@ -78,6 +78,8 @@ pub const LAYERS: &[Layer] = &[
             "tanda-wal",
             "tanda-session",
             "tanda-node",
+            "tanda-script",
+            "tanda-server",
         ],
     ),
     outer("tanda-tidy", &[]),
