@@ -46,6 +46,7 @@ pub mod reply_code;
 pub mod session;
 pub mod syntax;
 pub mod topology;
+pub mod url;
 pub mod value;
 pub mod writer;
 
@@ -55,6 +56,7 @@ pub use props::{Properties, Props};
 pub use reply_code::ReplyCode;
 pub use syntax::{SyntaxError, SyntaxErrorKind};
 pub use token::DEPTH_MAX;
+pub use url::{Scheme, Url, UrlError};
 pub use value::{RawArray, RawMap, Value};
 
 /// The only protocol version there is.
