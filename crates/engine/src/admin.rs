@@ -1,9 +1,10 @@
 //! Everything rare: queues, statistics, redrive, runtime configuration, explanations.
 
 use crate::{
-    AclOf, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, BucketStats, CreateApiKeyError, Grant,
+    AclOf, ApiKeyInfo, ApiKeyNotFound, BindingInfo, BindingSpec, Bootstrapped, BucketStats,
+    CreateApiKeyError, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeSpec, Grant,
     KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueSpec, SetAclError,
-    ThrottleNotFound, ThrottleStats, ThrottleSummary,
+    ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError, VhostId, VhostInfo,
 };
 
 /// A rare request.
@@ -126,6 +127,68 @@ pub enum AdminRequest {
         /// Its id, as operators see it.
         id: String,
     },
+    /// Ask for a virtual host by name.
+    OpenVhost {
+        /// Its name.
+        name: String,
+    },
+    /// Make a virtual host; one that exists stays.
+    CreateVhost {
+        /// Its name.
+        name: String,
+    },
+    /// Delete a virtual host with everything in it.
+    DeleteVhost {
+        /// Its name.
+        name: String,
+    },
+    /// All virtual hosts, by name.
+    ListVhosts,
+    /// Declare an exchange.
+    DeclareExchange(Box<ExchangeSpec>),
+    /// Delete an exchange; one that is not there is deleted already.
+    DeleteExchange {
+        /// Its virtual host.
+        vhost: VhostId,
+        /// Its name.
+        name: String,
+        /// Only when nothing is bound to it.
+        if_unused: bool,
+    },
+    /// Make a binding; one that exists stays.
+    Bind(Box<BindingSpec>),
+    /// Remove a binding; one that is not there is removed already.
+    Unbind(Box<BindingSpec>),
+    /// All exchanges of a virtual host, by name.
+    ListExchanges {
+        /// The virtual host.
+        vhost: VhostId,
+    },
+    /// All bindings of a virtual host, by source, destination and key.
+    ListBindings {
+        /// The virtual host.
+        vhost: VhostId,
+    },
+    /// Declare a queue as AMQP and FireMQ do.
+    DeclareQueue(Box<DeclareQueue>),
+    /// Delete a queue as AMQP and FireMQ do; one that is not there is deleted already.
+    RemoveQueue {
+        /// Its virtual host.
+        vhost: VhostId,
+        /// Its name.
+        name: String,
+        /// Only when nobody consumes from it.
+        if_unused: bool,
+        /// Only when it has no ready messages.
+        if_empty: bool,
+    },
+    /// Delete a queue's ready messages as AMQP and FireMQ do.
+    Purge {
+        /// Its virtual host.
+        vhost: VhostId,
+        /// Its name.
+        name: String,
+    },
 }
 
 impl AdminRequest {
@@ -164,7 +227,22 @@ impl AdminRequest {
                 let grant = |grant: &Grant| size_of::<Grant>() + grant.pattern.len();
                 id.len() + grants.iter().map(grant).sum::<usize>()
             }
-            Self::ListQueues
+            Self::OpenVhost { name }
+            | Self::CreateVhost { name }
+            | Self::DeleteVhost { name }
+            | Self::DeleteExchange { name, .. }
+            | Self::RemoveQueue { name, .. }
+            | Self::Purge { name, .. } => name.len(),
+            Self::DeclareExchange(spec) => spec.name.len() + spec.args.len(),
+            Self::Bind(spec) | Self::Unbind(spec) => {
+                let (Destination::Queue(to) | Destination::Exchange(to)) = &spec.destination;
+                spec.source.len() + to.len() + spec.key.len() + spec.args.len()
+            }
+            Self::DeclareQueue(declare) => declare.name.len() + declare.args.len(),
+            Self::ListVhosts
+            | Self::ListExchanges { .. }
+            | Self::ListBindings { .. }
+            | Self::ListQueues
             | Self::SetRebalancing(_)
             | Self::ClusterStatus
             | Self::Bootstrap { .. }
@@ -236,6 +314,30 @@ pub enum AdminReply {
     AclSet(Result<ApiKeyInfo, SetAclError>),
     /// An API key's permissions.
     Acl(Result<AclOf, ApiKeyNotFound>),
+    /// The virtual host that was asked for.
+    Vhost(Result<VhostId, TopologyError>),
+    /// Made or deleted.
+    VhostChanged(Result<(), TopologyError>),
+    /// All virtual hosts, by name.
+    Vhosts(Vec<VhostInfo>),
+    /// It is there.
+    ExchangeDeclared(Result<(), TopologyError>),
+    /// It is not there.
+    ExchangeDeleted(Result<(), TopologyError>),
+    /// It is there.
+    Bound(Result<(), TopologyError>),
+    /// It is not there.
+    Unbound(Result<(), TopologyError>),
+    /// The exchanges of a virtual host, by name.
+    Exchanges(Result<Vec<ExchangeInfo>, TopologyError>),
+    /// The bindings of a virtual host, by source, destination and key.
+    Bindings(Result<Vec<BindingInfo>, TopologyError>),
+    /// It is there.
+    QueueDeclared(Result<DeclaredQueue, TopologyError>),
+    /// Number of messages deleted.
+    QueueRemoved(Result<u64, TopologyError>),
+    /// Number of messages deleted.
+    QueuePurged(Result<u64, TopologyError>),
 }
 
 /// How leadership is rebalanced.

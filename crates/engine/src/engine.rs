@@ -153,7 +153,14 @@ impl Engine {
             Request::Settle { reply, batch } => self.on_settle(cx, reply, &batch),
             Request::Subscribe { sub, spec } => self.on_subscribe(cx, sub, &spec),
             Request::Grant { sub, credit } => self.on_grant(sub, credit),
-            Request::Unsubscribe { sub } => self.on_unsubscribe(cx, sub),
+            Request::Unsubscribe { sub, held } => self.on_unsubscribe(cx, sub, held),
+            Request::Get { reply, spec } => self.on_get(cx, reply, &spec),
+            Request::Pool { conn, pool, change } => self.on_pool(conn, pool, change),
+            Request::Transaction {
+                reply,
+                publish,
+                settle,
+            } => self.on_transaction(cx, reply, (&publish, &settle)),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }

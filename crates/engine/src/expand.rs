@@ -146,6 +146,7 @@ impl<'a> Image<'a> {
             } else {
                 None
             },
+            form: Flags::from_bits(message.flags).form(),
         }
     }
 }

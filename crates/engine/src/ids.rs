@@ -108,6 +108,16 @@ impl fmt::Display for QueueId {
     }
 }
 
+/// A virtual host's identity in the log; never reused. The default one, `/`, is 0 and always
+/// exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VhostId(pub u32);
+
+impl VhostId {
+    /// The virtual host `/`, which Fila serves.
+    pub const DEFAULT: Self = Self(0);
+}
+
 /// A connection, unique while the process lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId(pub u64);

@@ -6,7 +6,8 @@ use crate::queue::Unclassified;
 use crate::queue::parking::NextTry;
 use crate::queues::QueueIndex;
 use crate::{
-    KeyKind, KeyPart, MessageId, MissingOrderingKey, Ordering, Overflow, PublishError, PublishItem,
+    Form, KeyKind, KeyPart, MessageId, MissingOrderingKey, Ordering, Overflow, PublishError,
+    PublishItem,
 };
 
 /// A message's properties, out of the bytes it came in, or as a script has it.
@@ -14,6 +15,7 @@ use crate::{
 pub(crate) struct Incoming<'a> {
     /// Headers and payload.
     pub(crate) content: &'a [u8],
+    pub(crate) form: Form,
     /// What a script says of it, as it follows the content; empty = nothing.
     pub(crate) attributes: &'a [u8],
     pub(crate) key: &'a str,
@@ -46,6 +48,7 @@ impl<'a> Incoming<'a> {
     pub(crate) fn new(item: &PublishItem, data: &'a [u8]) -> Self {
         Self {
             content: item.content.of(data),
+            form: item.form,
             attributes: &[],
             key: item.fairness_key.text(data),
             weight: item.weight,
@@ -59,6 +62,7 @@ impl<'a> Incoming<'a> {
 
     fn properties(&self) -> Properties<'a> {
         Properties {
+            form: self.form,
             content: self.content,
             attributes: self.attributes,
             fairness_key: self.key.as_bytes(),

@@ -2,11 +2,13 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::{Content, KeyKind, KeyPart};
+use crate::content::Pairs;
+use crate::{Content, Form, KeyKind, KeyPart};
 
 /// The properties a key can ask for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Properties<'a> {
+    pub(crate) form: Form,
     pub(crate) content: &'a [u8],
     /// What a script said of it, in the layout of headers; empty = nothing.
     pub(crate) attributes: &'a [u8],
@@ -22,24 +24,20 @@ pub(crate) struct Properties<'a> {
 /// different sequences of values hash the same input.
 pub(crate) fn key_hash(parts: &[KeyPart], properties: Properties<'_>) -> Option<u128> {
     let mut hasher = Sha256::new();
+    let content = Content::new(properties.form, properties.content);
     for part in parts {
         match part.kind {
             KeyKind::Header => {
-                let value = Content::new(properties.content).header(part.name.as_bytes())?;
-                add(&mut hasher, 0, value);
+                add(&mut hasher, 0, &content.header(part.name.as_bytes())?);
             }
             KeyKind::FairnessKey => add(&mut hasher, 1, present(properties.fairness_key)?),
             KeyKind::Attribute => {
-                let value = Content::new(properties.attributes).header(part.name.as_bytes())?;
-                add(&mut hasher, 2, value);
+                let attributes = Pairs::new(properties.attributes);
+                add(&mut hasher, 2, attributes.named(part.name.as_bytes())?);
             }
             KeyKind::IdempotencyKey => add(&mut hasher, 3, present(properties.idempotency_key)?),
-            KeyKind::Payload => add(
-                &mut hasher,
-                4,
-                Content::new(properties.content).payload().ok()?,
-            ),
-            KeyKind::AllHeaders => add_headers(&mut hasher, properties.content),
+            KeyKind::Payload => add(&mut hasher, 4, content.payload().ok()?),
+            KeyKind::AllHeaders => add_headers(&mut hasher, content),
         }
     }
     Some(truncate(hasher))
@@ -66,14 +64,14 @@ fn add(hasher: &mut Sha256, kind: u8, value: &[u8]) {
 }
 
 /// Headers count as a set of pairs: the order in which they were given does not matter.
-fn add_headers(hasher: &mut Sha256, content: &[u8]) {
-    let mut pairs: Vec<_> = Content::new(content).headers().collect();
+fn add_headers(hasher: &mut Sha256, content: Content<'_>) {
+    let mut pairs: Vec<_> = content.headers().collect();
     pairs.sort_unstable();
     hasher.update([5]);
     hasher.update((pairs.len() as u64).to_be_bytes());
     for (name, value) in pairs {
-        add(hasher, 0, name);
-        add(hasher, 0, value);
+        add(hasher, 0, &name);
+        add(hasher, 0, &value);
     }
 }
 

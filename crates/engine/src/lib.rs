@@ -13,9 +13,11 @@
 
 mod admin;
 mod capture;
+mod cluster;
 mod config;
 mod consumers;
 mod content;
+mod declare;
 mod engine;
 mod expand;
 mod explain;
@@ -29,6 +31,7 @@ mod keys;
 mod message_ids;
 mod moves;
 mod on_admin;
+mod on_get;
 mod on_publish;
 mod on_settle;
 mod on_subscribe;
@@ -47,6 +50,7 @@ mod replay;
 mod replay_queues;
 mod replay_state;
 mod request;
+mod runtime_config;
 mod salvage;
 mod schedule;
 mod script;
@@ -58,6 +62,8 @@ mod store;
 mod subscribe;
 mod throttle;
 mod timers;
+mod topology;
+mod transaction;
 mod validate;
 
 pub use admin::{
@@ -67,10 +73,10 @@ pub use admin::{
     UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
-pub use content::{Content, ContentError};
+pub use content::{Content, ContentError, Form, Headers};
 pub use engine::{Engine, ReplayError};
 pub use expand::expand_state;
-pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId};
+pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId, VhostId};
 pub use journal::{ContentRead, Journal};
 pub use keys::{
     AclOf, ApiKey, ApiKeyId, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, Caller, CreateApiKeyError,
@@ -94,9 +100,15 @@ pub use script::{
     ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
 };
 pub use segments::SegmentUse;
-pub use settle::{SettleBatch, SettleError, SettleItem, SettleResult, Settlement};
-pub use subscribe::{LeaseMode, SubscribeError, SubscribeSpec};
+pub use settle::{SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult, Settlement};
+pub use subscribe::{
+    GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec,
+};
 pub use throttle::{
     BucketStats, MissingThrottleKey, ThrottleLimit, ThrottleNotFound, ThrottleSpec, ThrottleStats,
     ThrottleSummary,
+};
+pub use topology::{
+    BindingInfo, BindingSpec, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeKind,
+    ExchangeSpec, TopologyCode, TopologyError, VhostInfo,
 };

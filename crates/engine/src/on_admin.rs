@@ -1,20 +1,21 @@
-//! Queues are created, changed and deleted; runtime configuration; cluster answers of one node.
+//! Queues are created, changed and deleted.
 
 use std::sync::Arc;
 
+use crate::declare::OnlyIf;
 use crate::engine::{Cx, Engine};
 use crate::jobs::{Job, Work};
 use crate::queue::groups::PurgeCursor;
 use crate::queue::{Identity, Queue, Role};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
-use crate::record::{Kind, begin, put_long, put_short};
+use crate::record::{Kind, begin};
 use crate::script::Redrive;
 use crate::validate::{check_changes, check_spec};
 use crate::{
-    AdminReply, AdminRequest, ClusterStatus, CreateQueueError, DeleteQueueError,
-    DeliveryDurability, Event, Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec,
-    Rebalancing, Reclassify, RedriveError, Redriven, ReplyTo, RuntimeConfigError, UpdateQueueError,
+    AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
+    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Reclassify, RedriveError, Redriven, ReplyTo,
+    UpdateQueueError, VhostId,
 };
 
 /// Longest scripts that a queue can be given while the disk or memory is full.
@@ -24,6 +25,7 @@ const SCRIPT_BYTES_WHEN_FULL: usize = 16 * 1024;
 pub(crate) const DEAD_LETTER_SUFFIX: &str = ".dlq";
 
 impl Engine {
+    #[expect(clippy::too_many_lines, reason = "one arm for each request")]
     pub(crate) fn on_admin(&mut self, cx: &mut Cx<'_>, to: ReplyTo, request: AdminRequest) {
         let reply = match request {
             AdminRequest::CreateQueue(spec) => return self.on_create_queue(cx, to, spec),
@@ -78,6 +80,50 @@ impl Engine {
                 AdminReply::AclSet(self.set_acl(cx, &id, grants))
             }
             AdminRequest::GetAcl { id } => AdminReply::Acl(self.acl(&id)),
+            AdminRequest::OpenVhost { name } => AdminReply::Vhost(self.open_vhost(&name)),
+            AdminRequest::CreateVhost { name } => {
+                AdminReply::VhostChanged(self.create_vhost(cx, &name))
+            }
+            AdminRequest::DeleteVhost { name } => {
+                AdminReply::VhostChanged(self.delete_vhost(cx, &name))
+            }
+            AdminRequest::ListVhosts => AdminReply::Vhosts(self.list_vhosts()),
+            AdminRequest::DeclareExchange(spec) => {
+                AdminReply::ExchangeDeclared(self.declare_exchange(cx, &spec))
+            }
+            AdminRequest::DeleteExchange {
+                vhost,
+                name,
+                if_unused,
+            } => {
+                let name = (vhost, name.as_str());
+                AdminReply::ExchangeDeleted(self.delete_exchange(cx, name, if_unused))
+            }
+            AdminRequest::Bind(spec) => AdminReply::Bound(self.bind(cx, to.conn, &spec)),
+            AdminRequest::Unbind(spec) => AdminReply::Unbound(self.unbind(cx, to.conn, &spec)),
+            AdminRequest::ListExchanges { vhost } => {
+                AdminReply::Exchanges(self.list_exchanges(vhost))
+            }
+            AdminRequest::ListBindings { vhost } => AdminReply::Bindings(self.list_bindings(vhost)),
+            AdminRequest::DeclareQueue(declare) => {
+                AdminReply::QueueDeclared(self.declare_queue(cx, to.conn, &declare))
+            }
+            AdminRequest::RemoveQueue {
+                vhost,
+                name,
+                if_unused,
+                if_empty,
+            } => {
+                let name = (vhost, name.as_str());
+                let only = OnlyIf {
+                    unused: if_unused,
+                    empty: if_empty,
+                };
+                AdminReply::QueueRemoved(self.remove_queue(cx, to.conn, name, only))
+            }
+            AdminRequest::Purge { vhost, name } => {
+                return self.purge_named(cx, to, (vhost, &name));
+            }
         };
         self.answer(cx, to, reply);
     }
@@ -145,6 +191,7 @@ impl Engine {
         let dead_letters_name = format!("{name}{DEAD_LETTER_SUFFIX}").into();
         let identity = Identity {
             id: record.dead_letters,
+            vhost: VhostId::DEFAULT,
             name: dead_letters_name,
             role,
         };
@@ -157,6 +204,7 @@ impl Engine {
         let mut queue = self.new_queue(
             Identity {
                 id: record.id,
+                vhost: VhostId::DEFAULT,
                 name,
                 role,
             },
@@ -340,83 +388,5 @@ impl Engine {
             }
         };
         self.answer(cx, reply, AdminReply::Redriven(Err(error)));
-    }
-
-    fn set_config(
-        &mut self,
-        cx: &mut Cx<'_>,
-        key: String,
-        value: String,
-    ) -> Result<(), RuntimeConfigError> {
-        let limits = &self.config.limits;
-        let (len, max) = (key.len(), limits.config_key_bytes_max);
-        if key.is_empty() || len > max {
-            return Err(RuntimeConfigError::BadKey { len, max });
-        }
-        if self.storage_full {
-            return Err(RuntimeConfigError::Storage);
-        }
-        let max = limits.config_entries_max;
-        if self.runtime.len() >= max && !self.runtime.contains_key(&key) {
-            return Err(RuntimeConfigError::TooMany { max });
-        }
-        self.write_config(cx, key, value);
-        Ok(())
-    }
-
-    pub(crate) fn write_config(&mut self, cx: &mut Cx<'_>, key: String, value: String) {
-        begin(&mut self.record, Kind::Config, QueueId(0), cx.now);
-        put_short(&mut self.record, key.as_bytes());
-        put_long(&mut self.record, value.as_bytes());
-        cx.journal.append(&self.record);
-        Arc::make_mut(&mut self.runtime).insert(key, value);
-    }
-
-    fn list_config(&self, prefix: String) -> Vec<(String, String)> {
-        let from = self.runtime.range(prefix.clone()..);
-        from.take_while(|(key, _)| key.starts_with(&prefix))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    }
-
-    fn set_rebalancing(&mut self, cx: &mut Cx<'_>, rebalancing: Rebalancing) {
-        self.shard.rebalancing = rebalancing;
-        self.shard.pause_ends_at = match rebalancing {
-            Rebalancing::Paused { pause_ms } => cx.now.after_ms(pause_ms),
-            Rebalancing::Enabled | Rebalancing::Disabled => Millis(0),
-        };
-        self.write_shard(cx);
-    }
-
-    /// Writes the shard's counters and switches.
-    pub(crate) fn write_shard(&mut self, cx: &mut Cx<'_>) {
-        begin(&mut self.record, Kind::Shard, QueueId(0), cx.now);
-        self.record
-            .extend_from_slice(&self.queues.next_id.to_be_bytes());
-        let (mode, pause_ms) = match self.shard.rebalancing {
-            Rebalancing::Enabled => (0, 0),
-            Rebalancing::Paused { pause_ms } => (1, pause_ms),
-            Rebalancing::Disabled => (2, 0),
-        };
-        self.record.push(mode);
-        self.record.extend_from_slice(&pause_ms.to_be_bytes());
-        self.record
-            .extend_from_slice(&self.shard.pause_ends_at.0.to_be_bytes());
-        cx.journal.append(&self.record);
-    }
-
-    fn cluster_status(&self, now: Millis) -> ClusterStatus {
-        let over = self.shard.pause_ends_at <= now;
-        let (rebalancing, pause_ends_at) = match self.shard.rebalancing {
-            Rebalancing::Paused { .. } if over => (Rebalancing::Enabled, Millis(0)),
-            mode @ (Rebalancing::Enabled | Rebalancing::Paused { .. } | Rebalancing::Disabled) => {
-                (mode, self.shard.pause_ends_at)
-            }
-        };
-        ClusterStatus {
-            rebalancing,
-            pause_ends_at,
-            queue_leaderships: self.queues.sources(),
-        }
     }
 }

@@ -29,8 +29,9 @@ impl Engine {
         for item in &batch.items {
             let result = match item.target {
                 PublishTarget::Refused(error) => PublishResult::Refused(error),
+                PublishTarget::Route => PublishResult::Refused(PublishError::ExchangeNotFound),
                 PublishTarget::Name(name) => {
-                    let index = self.publish_target(&mut target, name, &batch.data);
+                    let index = self.publish_target(&mut target, name, batch);
                     if let Ok(index) = index {
                         after = after.max(self.queues.at(index).last_lsn);
                     }
@@ -67,12 +68,12 @@ impl Engine {
         &self,
         last: &mut LastTarget,
         name: Span,
-        data: &[u8],
+        batch: &PublishBatch,
     ) -> Result<QueueIndex, PublishError> {
-        if last.is(name, data) {
+        if last.is(name, &batch.data) {
             return last.index;
         }
-        let found = self.queues.find(name.text(data));
+        let found = self.queues.find_in(batch.vhost, name.text(&batch.data));
         last.name = Some(name);
         last.index = match found {
             _ if self.storage_full => Err(PublishError::Storage),
@@ -256,6 +257,7 @@ impl Engine {
             group: keys.group,
             priority: new.priority,
             unclassified: new.parked.as_ref().map(|parked| parked.known.fields()),
+            form: new.form,
         };
         let content = match body {
             Some(at) => StoredContent::Elsewhere { at, len },
@@ -311,6 +313,7 @@ fn flags_of(new: &Incoming<'_>, keys: &Keys) -> Flags {
         (keys.dedup.is_some() && !new.transient, Flags::DEDUP),
         (!new.attributes.is_empty(), Flags::ATTRIBUTES),
         (new.parked.is_some(), Flags::UNCLASSIFIED),
+        (true, Flags::of_form(new.form)),
     ];
     Flags::of(&flags)
 }

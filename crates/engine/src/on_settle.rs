@@ -9,7 +9,7 @@ use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
 use crate::script::{Failing, FailureReason, NewAnswer, Owed};
 use crate::{
     DeliveryDurability, Lsn, MessageId, Millis, Ordering, ReplyTo, SettleBatch, SettleError,
-    SettleItem, SettleResult, Settlement, Span,
+    SettleItem, SettleQueue, SettleResult, Settlement, Span,
 };
 
 /// Settlements of one queue, written as one record of each kind.
@@ -55,8 +55,12 @@ impl Engine {
         let mut after = Lsn::ZERO;
         let mut rest = batch.items.as_slice();
         while let Some(first) = rest.first() {
-            let name = first.queue.of(&batch.data);
-            let same = |item: &&SettleItem| item.queue.of(&batch.data) == name;
+            let same = |item: &&SettleItem| match (first.queue, item.queue) {
+                (SettleQueue::Name(a), SettleQueue::Name(b)) => {
+                    a.of(&batch.data) == b.of(&batch.data)
+                }
+                (a, b) => a == b,
+            };
             let run = rest.iter().take_while(same).count();
             let (items, others) = rest.split_at(run);
             let answers = (&mut results, &mut answer);
@@ -70,11 +74,15 @@ impl Engine {
     fn settle_run(
         &mut self,
         cx: &mut Cx<'_>,
-        (name, items): (Span, &[SettleItem]),
+        (queue, items): (SettleQueue, &[SettleItem]),
         batch: &SettleBatch,
         (results, answer): (&mut Vec<SettleResult>, &mut NewAnswer),
     ) -> Lsn {
-        let Some(index) = self.queues.find(name.text(&batch.data)) else {
+        let index = match queue {
+            SettleQueue::Name(name) => self.queues.find_in(batch.vhost, name.text(&batch.data)),
+            SettleQueue::Id(id) => self.queues.index_of(id),
+        };
+        let Some(index) = index else {
             results.extend(items.iter().map(|item| match item.settlement {
                 // Whether the queue exists is not said to who may not know.
                 Settlement::Refused(error) => Err(error),
@@ -83,6 +91,7 @@ impl Engine {
                 | Settlement::Requeue
                 | Settlement::Unsent { .. }
                 | Settlement::Reject
+                | Settlement::Nack { .. }
                 | Settlement::Extend { .. } => Err(SettleError::MessageNotFound),
             }));
             return self.queues.last_lsn;
@@ -90,6 +99,7 @@ impl Engine {
         let mut scratch = core::mem::take(&mut self.pass.settle);
         for items in items.chunks(POSITIONS_MAX) {
             for item in items {
+                let item = &item.as_failure();
                 if let Some(lease) = self.asks_script(index, item) {
                     let owed = self.scripts.answers.owe(answer, results.len());
                     self.ask_about_nack(index, (lease, owed), item, &batch.data);
@@ -176,7 +186,8 @@ impl Engine {
                 }
                 return Ok(expires_at);
             }
-            Settlement::Refused(_) => {}
+            // A nack is one of the others by now.
+            Settlement::Nack { .. } | Settlement::Refused(_) => {}
         }
         if lease.consumer != 0
             && let Some(consumer) = self.consumers.by_number(lease.consumer)
@@ -389,5 +400,29 @@ impl Engine {
         }
         self.finish_settle(cx, index, &mut scratch);
         self.pass.settle = scratch;
+    }
+}
+
+impl SettleItem {
+    /// What a nack means on a queue that Fila made.
+    fn as_failure(&self) -> Self {
+        let settlement = match self.settlement {
+            Settlement::Nack { requeue: true } => Settlement::Fail {
+                error: Span::default(),
+                retry_after_ms: Some(0),
+            },
+            Settlement::Nack { requeue: false } => Settlement::Reject,
+            other @ (Settlement::Ack
+            | Settlement::Fail { .. }
+            | Settlement::Requeue
+            | Settlement::Unsent { .. }
+            | Settlement::Reject
+            | Settlement::Extend { .. }
+            | Settlement::Refused(_)) => other,
+        };
+        Self {
+            settlement,
+            ..*self
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::throttle::{Outcome, check_declarations};
 use crate::{
-    ConnId, DeliveryBatch, DeliveryDurability, Event, LeaseMode, SubId, SubscribeError,
+    ConnId, DeliveryBatch, DeliveryDurability, Event, Held, LeaseMode, SubId, SubscribeError,
     SubscribeSpec, SubscriptionEnd,
 };
 
@@ -50,8 +50,12 @@ impl Engine {
     ) -> Result<QueueIndex, SubscribeError> {
         let index = self
             .queues
-            .find(&spec.queue)
+            .find_in(spec.vhost, &spec.queue)
             .ok_or(SubscribeError::QueueNotFound)?;
+        if spec.pool.is_some() || spec.exclusive || spec.lease == LeaseMode::NoAck {
+            let text = "such consumers are not implemented yet";
+            return Err(SubscribeError::AccessRefused(text.to_owned()));
+        }
         check_declarations(&spec.throttles, &self.config.limits)?;
         let limits_max = 4 * self.config.limits.throttle_limits_max;
         self.throttles.check(&spec.throttles, limits_max)?;
@@ -113,7 +117,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn on_unsubscribe(&mut self, cx: &mut Cx<'_>, sub: SubId) {
+    /// What it holds stays with the connection only where that is implemented: not yet.
+    pub(crate) fn on_unsubscribe(&mut self, cx: &mut Cx<'_>, sub: SubId, _held: Held) {
         if let Some(consumer) = self.consumers.find(sub) {
             self.end_consumer(cx, consumer);
         }
@@ -187,7 +192,7 @@ impl Engine {
         let mut buckets = self.end_permits(cx.now, permits, Outcome::CameBack);
         self.write_came_back(cx, &mut buckets);
         self.follow_buckets(cx.now, buckets);
-        let Some(index) = self.queues.find(&batch.queue) else {
+        let Some(index) = self.queues.index_of(batch.queue_id) else {
             self.refresh_consumers_of(conn);
             return;
         };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    AdminReply, ConnId, Content, Lsn, MessageId, Millis, PublishResult, SettleResult, Span,
-    SubscribeError,
+    AdminReply, ConnId, Content, Form, GetError, Got, Lsn, MessageId, Millis, PublishResult,
+    QueueId, SettleResult, Span, SubscribeError,
 };
 
 /// One effect. It may leave only when the log is durable up to `after`.
@@ -36,6 +36,23 @@ pub enum Event {
         token: u32,
         /// One per item, in request order.
         results: Vec<SettleResult>,
+    },
+    /// Answer to `Transaction`: everything of it took effect, unless a result says that something
+    /// was refused: then nothing did.
+    Committed {
+        /// The request's token.
+        token: u32,
+        /// One per message, in request order.
+        published: Vec<PublishResult>,
+        /// One per settlement, in request order.
+        settled: Vec<SettleResult>,
+    },
+    /// Answer to `Get`.
+    Got {
+        /// The request's token.
+        token: u32,
+        /// At most one message.
+        result: Result<Got, GetError>,
     },
     /// Answer to `Subscribe`: always before the first delivery.
     Subscribed {
@@ -85,6 +102,11 @@ pub enum Event {
 pub enum SubscriptionEnd {
     /// Its queue was deleted.
     QueueDeleted,
+    /// It held a message unsettled for too long; all it held were requeued.
+    AckTimedOut {
+        /// [`crate::SubscribeSpec::ack_timeout_ms`]
+        timeout_ms: u64,
+    },
 }
 
 /// Messages delivered together to one subscription, leased in the same instant.
@@ -92,6 +114,8 @@ pub enum SubscriptionEnd {
 pub struct DeliveryBatch {
     /// The broker's number for the consumer that holds the leases.
     pub consumer: u64,
+    /// The queue.
+    pub queue_id: QueueId,
     /// The queue's name.
     pub queue: Arc<str>,
     /// When they were leased.
@@ -120,7 +144,7 @@ impl DeliveryBatch {
             .and_then(|chunk| chunk.get(start..start.checked_add(item.len as usize)?))
             .unwrap_or_default();
         if item.has_attributes {
-            Content::new(content).without_attributes()
+            Content::new(item.form, content).without_attributes()
         } else {
             content
         }
@@ -148,6 +172,8 @@ pub struct DeliveryItem {
     pub at: Lsn,
     /// Length of the content, with what a script said of the message behind it.
     pub len: u32,
+    /// The layout of its content.
+    pub form: Form,
     /// A script said something of it ([`Content::attributes`]).
     pub has_attributes: bool,
     /// Index into [`DeliveryBatch::chunks`].

@@ -2,37 +2,73 @@
 
 use bytes::Bytes;
 
-use crate::{MessageId, QueueId, Span};
+use crate::{Form, MessageId, QueueId, Span, VhostId};
 
 /// Messages that arrived together and get one answer. All spans point into `data`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PublishBatch {
+    /// Where names of queues and exchanges belong to.
+    pub vhost: VhostId,
     /// The bytes the messages came in.
     pub data: Bytes,
     /// The messages, in the order they are to be stored.
     pub items: Vec<PublishItem>,
     /// Targets of items that go to several queues ([`PublishTarget::Queues`]).
     pub routes: Vec<QueueId>,
+    /// Routing keys of items that have more than the one in their content (CC and BCC).
+    pub extra_keys: Vec<Span>,
+    /// Somebody waits for the answer to mean that the messages are on disk; otherwise it waits for
+    /// nothing.
+    pub confirm: bool,
+}
+
+impl Default for PublishBatch {
+    fn default() -> Self {
+        Self {
+            vhost: VhostId::DEFAULT,
+            data: Bytes::new(),
+            items: Vec::new(),
+            routes: Vec::new(),
+            extra_keys: Vec::new(),
+            confirm: true,
+        }
+    }
+}
+
+impl PublishBatch {
+    pub(crate) fn weight_bytes(&self) -> usize {
+        self.data.len()
+            + size_of_val(self.items.as_slice())
+            + size_of_val(self.routes.as_slice())
+            + size_of_val(self.extra_keys.as_slice())
+    }
 }
 
 /// Where a message goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PublishTarget {
     /// One queue, by name.
     Name(Span),
     /// Several queues: `len` ids in [`PublishBatch::routes`] from `start`. One body, one confirm.
     Queues(Span),
+    /// The queues that the exchange of the content's envelope gives its routing key to.
+    #[default]
+    Route,
     /// The session already refused it; kept so that results stay in request order.
     Refused(PublishError),
 }
 
 /// One message.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PublishItem {
     /// Its destination.
     pub target: PublishTarget,
     /// Headers and payload in the layout of [`crate::Content`].
     pub content: Span,
+    /// Which layout that is.
+    pub form: Form,
+    /// Range in [`PublishBatch::extra_keys`]: more keys to route by. Only [`PublishTarget::Route`].
+    pub extra_keys: Span,
     /// The fairness key; length 0 = the unkeyed group.
     pub fairness_key: Span,
     /// The key's weight; 0 means 1.
@@ -45,6 +81,8 @@ pub struct PublishItem {
     pub priority: u8,
     /// Not written to disk: lost at restart.
     pub transient: bool,
+    /// It leaves the queue, undelivered, this long after `enqueued_at`.
+    pub ttl_ms: Option<u64>,
 }
 
 /// The answer for one message, in request order.
@@ -54,6 +92,8 @@ pub enum PublishResult {
     Stored(MessageId),
     /// Not stored: the queue remembers its deduplication key from this message.
     Duplicate(MessageId),
+    /// Not stored: its exchange gives it to no queue.
+    Unroutable,
     /// Not stored.
     Refused(PublishError),
 }
@@ -80,6 +120,10 @@ pub enum PublishError {
     /// Too much waits for the queue's script. If one item of a batch has it, all have it, and
     /// nothing of the batch was taken.
     Overloaded,
+    /// No exchange of that name.
+    ExchangeNotFound,
+    /// The exchange takes messages from other exchanges only.
+    ExchangeInternal,
     /// The disk is full or the log failed: try again later.
     Storage,
 }

@@ -1,12 +1,13 @@
 //! All queues of the shard, by index, id and name.
 
+use core::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use ahash::RandomState;
-use hashbrown::HashMap;
+use hashbrown::{Equivalent, HashMap};
 
 use crate::queue::{Identity, Queue};
-use crate::{Lsn, QueueConfig, QueueId};
+use crate::{Lsn, QueueConfig, QueueId, VhostId};
 
 /// Begins the name of a queue whose record was not read yet; no client can use it.
 pub(crate) const UNNAMED: char = '\0';
@@ -14,13 +15,43 @@ pub(crate) const UNNAMED: char = '\0';
 /// A queue's index: valid until the queue is deleted, then used again.
 pub(crate) type QueueIndex = u32;
 
+/// A queue's name in its virtual host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Name {
+    vhost: VhostId,
+    name: Arc<str>,
+}
+
+/// A name that is looked for.
+#[derive(Clone, Copy)]
+struct Named<'a>(VhostId, &'a str);
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Named(self.vhost, &self.name).hash(state);
+    }
+}
+
+impl Hash for Named<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+        self.1.hash(state);
+    }
+}
+
+impl Equivalent<Name> for Named<'_> {
+    fn equivalent(&self, key: &Name) -> bool {
+        self.0 == key.vhost && self.1 == &*key.name
+    }
+}
+
 /// The queues. Indices are for the hot path, ids are for the log.
 #[derive(Debug)]
 pub(crate) struct Queues {
     slots: Vec<Option<Box<Queue>>>,
     free: Vec<QueueIndex>,
     by_id: HashMap<QueueId, QueueIndex, RandomState>,
-    by_name: HashMap<Arc<str>, QueueIndex, RandomState>,
+    by_name: HashMap<Name, QueueIndex, RandomState>,
     /// The next queue's id: ids are never used twice.
     pub(crate) next_id: u32,
     /// Position after the newest record that created, changed or deleted a queue.
@@ -77,8 +108,14 @@ impl Queues {
         u32::try_from(self.slots.len()).unwrap_or(QueueIndex::MAX)
     }
 
+    /// The queue of this name in the default virtual host.
     pub(crate) fn find(&self, name: &str) -> Option<QueueIndex> {
-        self.by_name.get(name).copied()
+        self.find_in(VhostId::DEFAULT, name)
+    }
+
+    /// The queue of this name.
+    pub(crate) fn find_in(&self, vhost: VhostId, name: &str) -> Option<QueueIndex> {
+        self.by_name.get(&Named(vhost, name)).copied()
     }
 
     pub(crate) fn index_of(&self, id: QueueId) -> Option<QueueIndex> {
@@ -88,7 +125,7 @@ impl Queues {
     /// Whether this id or name belongs to a queue that is not this one: ids are never used again,
     /// and what identifies a queue never changes.
     pub(crate) fn is_another(&self, identity: &Identity) -> bool {
-        let by_name = self.find(&identity.name);
+        let by_name = self.find_in(identity.vhost, &identity.name);
         let index = self.index_of(identity.id);
         if by_name.is_some() && by_name != index {
             return true;
@@ -96,7 +133,8 @@ impl Queues {
         index.is_some_and(|index| {
             let known = &self.at(index).identity;
             let is_named = !known.name.starts_with(UNNAMED);
-            is_named && (known.name != identity.name || known.role != identity.role)
+            let same = known.name == identity.name && known.vhost == identity.vhost;
+            is_named && (!same || known.role != identity.role)
         })
     }
 
@@ -108,7 +146,7 @@ impl Queues {
     pub(crate) fn insert(&mut self, queue: Queue) -> QueueIndex {
         let id = queue.identity.id;
         self.next_id = self.next_id.max(id.0.saturating_add(1));
-        let name = Arc::clone(&queue.identity.name);
+        let name = queue.identity.key();
         self.sources += u32::from(!queue.is_dead_letter());
         let index = if let Some(index) = self.free.pop() {
             if let Some(slot) = self.slots.get_mut(index as usize) {
@@ -138,11 +176,11 @@ impl Queues {
         next: u64,
     ) {
         let was_source = !self.at(index).is_dead_letter();
-        let old = Arc::clone(&self.at(index).identity.name);
+        let old = self.at(index).identity.key();
         if self.by_name.get(&old) == Some(&index) {
             self.by_name.remove(&old);
         }
-        self.by_name.insert(Arc::clone(&identity.name), index);
+        self.by_name.insert(identity.key(), index);
         self.at_mut(index).describe(identity, config, next);
         let is_source = !self.at(index).is_dead_letter();
         self.sources = self.sources + u32::from(is_source) - u32::from(was_source);
@@ -151,8 +189,9 @@ impl Queues {
     pub(crate) fn remove(&mut self, index: QueueIndex) -> Option<Box<Queue>> {
         let queue = self.slots.get_mut(index as usize)?.take()?;
         self.by_id.remove(&queue.identity.id);
-        if self.by_name.get(&queue.identity.name) == Some(&index) {
-            self.by_name.remove(&queue.identity.name);
+        let name = queue.identity.key();
+        if self.by_name.get(&name) == Some(&index) {
+            self.by_name.remove(&name);
         }
         self.sources -= u32::from(!queue.is_dead_letter());
         self.free.push(index);
@@ -164,5 +203,14 @@ impl Queues {
         (0..)
             .zip(&self.slots)
             .filter_map(|(i, queue)| Some((i, queue.as_deref()?)))
+    }
+}
+
+impl Identity {
+    fn key(&self) -> Name {
+        Name {
+            vhost: self.vhost,
+            name: Arc::clone(&self.name),
+        }
     }
 }

@@ -7,7 +7,7 @@ mod classified;
 mod image;
 mod reader;
 
-use crate::{Lsn, MessageId, Millis, QueueId};
+use crate::{Form, Lsn, MessageId, Millis, QueueId};
 pub(crate) use classified::{
     Classified, ClassifiedFields, FailedTry, UnclassifiedFields, add_classified,
 };
@@ -129,7 +129,9 @@ pub(crate) mod more {
     pub(crate) const ATTRIBUTES: u8 = 1;
     /// It is unclassified: what is known of that follows.
     pub(crate) const UNCLASSIFIED: u8 = 2;
-    pub(crate) const ALL: u8 = 3;
+    /// A byte follows: the form of its content, if it is not Fila's.
+    pub(crate) const FORM: u8 = 8;
+    pub(crate) const ALL: u8 = ATTRIBUTES | UNCLASSIFIED | FORM;
 }
 
 /// Begins a record in `out`. `term` and `index` are for a replicated log and 0 here.
@@ -191,6 +193,7 @@ pub(crate) struct StoredFields<'a> {
     pub(crate) group: Option<u128>,
     pub(crate) priority: u8,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    pub(crate) form: Form,
 }
 
 /// Where a stored message's content is.
@@ -270,14 +273,22 @@ fn add_more(out: &mut Vec<u8>, fields: &StoredFields<'_>, content: StoredContent
         StoredContent::Here { attributes, .. } => !attributes.is_empty(),
         StoredContent::Elsewhere { .. } => false,
     };
-    if !has_attributes && fields.unclassified.is_none() {
+    let flags = [
+        (has_attributes, more::ATTRIBUTES),
+        (fields.unclassified.is_some(), more::UNCLASSIFIED),
+        (fields.form != Form::Fila, more::FORM),
+    ];
+    let set = flags.into_iter().filter(|(is_set, _)| *is_set);
+    let more = set.fold(0, |all, (_, flag)| all | flag);
+    if more == 0 {
         return 0;
     }
-    let unclassified = fields.unclassified.map_or(0, |_| more::UNCLASSIFIED);
-    let attributes = if has_attributes { more::ATTRIBUTES } else { 0 };
-    out.push(unclassified | attributes);
+    out.push(more);
     if let Some(fields) = &fields.unclassified {
         fields.encode(out);
+    }
+    if fields.form != Form::Fila {
+        out.push(fields.form.byte());
     }
     stored::MORE
 }

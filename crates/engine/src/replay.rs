@@ -212,6 +212,7 @@ impl Engine {
                 (message.dedup.is_some(), Flags::DEDUP),
                 (message.attributes, Flags::ATTRIBUTES),
                 (message.unclassified.is_some(), Flags::UNCLASSIFIED),
+                (true, Flags::of_form(message.form)),
             ];
             let slot = queue.store(NewMessage {
                 id,

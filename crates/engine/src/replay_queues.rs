@@ -9,7 +9,7 @@ use crate::queue_record::QueueRecord;
 use crate::queues::{QueueIndex, UNNAMED};
 use crate::record::Reader;
 use crate::replay::Recovery;
-use crate::{QueueConfig, QueueId, QueueSpec, ReplayError};
+use crate::{QueueConfig, QueueId, QueueSpec, ReplayError, VhostId};
 
 impl Engine {
     pub(crate) fn apply_queue(
@@ -23,11 +23,13 @@ impl Engine {
         let dead_letters = format!("{name}{DEAD_LETTER_SUFFIX}").into();
         let identity = Identity {
             id: record.dead_letters,
+            vhost: VhostId::DEFAULT,
             name: dead_letters,
             role: Role::DeadLetter { source: id },
         };
         let source = Identity {
             id,
+            vhost: VhostId::DEFAULT,
             name,
             role: Role::Source {
                 dead_letters: record.dead_letters,
@@ -71,6 +73,7 @@ impl Engine {
         let name = format!("{UNNAMED}{id}").into();
         let identity = Identity {
             id,
+            vhost: VhostId::DEFAULT,
             name,
             role: Role::Source {
                 dead_letters: QueueId(0),

@@ -54,6 +54,7 @@ impl Engine {
             (image.dedup, Flags::DEDUP),
             (image.attributes, Flags::ATTRIBUTES),
             (image.unclassified.is_some(), Flags::UNCLASSIFIED),
+            (true, Flags::of_form(image.form)),
         ]);
         let next = queue.next_position;
         queue.next_position = image.position;

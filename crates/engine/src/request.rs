@@ -1,8 +1,8 @@
 //! What connections ask of the engine.
 
 use crate::{
-    AdminRequest, ConnId, PublishBatch, ReplyTo, ScriptJob, ScriptOutcome, SettleBatch, SubId,
-    SubscribeSpec,
+    AdminRequest, ConnId, GetSpec, Held, PoolChange, PublishBatch, ReplyTo, ScriptJob,
+    ScriptOutcome, SettleBatch, SubId, SubscribeSpec,
 };
 
 /// Bounds of one connection, set by its session.
@@ -69,6 +69,33 @@ pub enum Request {
     Unsubscribe {
         /// The subscription.
         sub: SubId,
+        /// What becomes of its messages.
+        held: Held,
+    },
+    /// One message at once, or none. Answer: `Got`.
+    Get {
+        /// Where the answer goes.
+        reply: ReplyTo,
+        /// From where.
+        spec: GetSpec,
+    },
+    /// Changes a limit that consumers of a connection share. No answer.
+    Pool {
+        /// The connection.
+        conn: ConnId,
+        /// The session's own number for the limit.
+        pool: u32,
+        /// The change.
+        change: PoolChange,
+    },
+    /// Store messages and settle leases, all or nothing. Answer: `Committed`.
+    Transaction {
+        /// Where the answer goes.
+        reply: ReplyTo,
+        /// The messages.
+        publish: PublishBatch,
+        /// The settlements.
+        settle: SettleBatch,
     },
     /// Everything rare. Answer: `Admin`.
     Admin {
@@ -93,20 +120,19 @@ impl Request {
     pub fn weight_bytes(&self) -> usize {
         const BASE: usize = 64;
         match self {
-            Self::Publish { batch, .. } => {
-                BASE + batch.data.len()
-                    + size_of_val(batch.items.as_slice())
-                    + size_of_val(batch.routes.as_slice())
-            }
-            Self::Settle { batch, .. } => {
-                BASE + batch.data.len() + size_of_val(batch.items.as_slice())
-            }
+            Self::Publish { batch, .. } => BASE + batch.weight_bytes(),
+            Self::Settle { batch, .. } => BASE + batch.weight_bytes(),
+            Self::Transaction {
+                publish, settle, ..
+            } => BASE + publish.weight_bytes() + settle.weight_bytes(),
             Self::Connect { .. }
             | Self::Disconnect { .. }
             | Self::Drained { .. }
             | Self::Subscribe { .. }
             | Self::Grant { .. }
             | Self::Unsubscribe { .. }
+            | Self::Get { .. }
+            | Self::Pool { .. }
             | Self::ScriptDone { .. } => BASE,
             Self::Admin { request, .. } => BASE + request.weight_bytes(),
         }

@@ -13,7 +13,7 @@ use crate::queue::{Identity, Role};
 use crate::queue_record::QueueRecord;
 use crate::record::{Image, ImageContent, Kind, Reader, begin_counted, finish_counted};
 use crate::replay::{ReadPage, Recovery};
-use crate::{Lsn, QueueId, QueueSpec, ReplayError};
+use crate::{Lsn, QueueId, QueueSpec, ReplayError, VhostId};
 
 /// Records of images are cut when they are this long.
 const RECORD_BYTES: usize = 1 << 20;
@@ -153,11 +153,13 @@ impl Engine {
             let dead_letters = QueueId(self.queues.next_id);
             let of_dead_letters = Identity {
                 id: dead_letters,
+                vhost: VhostId::DEFAULT,
                 name: format!("{name}{DEAD_LETTER_SUFFIX}").into(),
                 role: Role::DeadLetter { source: id },
             };
             let identity = Identity {
                 id,
+                vhost: VhostId::DEFAULT,
                 name: name.as_str().into(),
                 role: Role::Source { dead_letters },
             };

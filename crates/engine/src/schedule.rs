@@ -126,7 +126,7 @@ impl Engine {
         let queue = self.queues.at_mut(index);
         let expires_at = match lease {
             LeaseMode::Timed => cx.now.after_ms(queue.config.lease_ms),
-            LeaseMode::Connection => NEVER,
+            LeaseMode::Connection | LeaseMode::NoAck => NEVER,
         };
         let slot = match queue.lease_next(number, expires_at) {
             Taken::Message(slot) => slot,
@@ -242,6 +242,7 @@ fn new_batch(
 ) -> DeliveryBatch {
     DeliveryBatch {
         consumer,
+        queue_id: queue.identity.id,
         queue: std::sync::Arc::clone(&queue.identity.name),
         leased_at,
         lease_expires_at,
@@ -258,6 +259,7 @@ fn add_item(queue: &Queue, (slot, permit): (Slot, u32), batch: &mut DeliveryBatc
         id: entry.id,
         at: entry.at,
         len: entry.len,
+        form: entry.flags.form(),
         has_attributes: entry.flags.has(Flags::ATTRIBUTES),
         chunk: 0,
         start: 0,

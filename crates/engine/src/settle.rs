@@ -2,26 +2,43 @@
 
 use bytes::Bytes;
 
-use crate::{MessageId, Millis, Span};
+use crate::{MessageId, Millis, QueueId, Span, VhostId};
 
 /// Settlements that arrived together and get one answer. Spans point into `data`.
 #[derive(Clone, Debug, Default)]
 pub struct SettleBatch {
+    /// Where names of queues belong to.
+    pub vhost: VhostId,
     /// The bytes they came in.
     pub data: Bytes,
     /// In request order.
     pub items: Vec<SettleItem>,
 }
 
+impl SettleBatch {
+    pub(crate) fn weight_bytes(&self) -> usize {
+        self.data.len() + size_of_val(self.items.as_slice())
+    }
+}
+
 /// One message's settlement.
 #[derive(Clone, Copy, Debug)]
 pub struct SettleItem {
-    /// The queue's name.
-    pub queue: Span,
+    /// The queue it was delivered from.
+    pub queue: SettleQueue,
     /// Which message.
     pub id: MessageId,
     /// What to do with it.
     pub settlement: Settlement,
+}
+
+/// A queue, as who settles knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettleQueue {
+    /// By name.
+    Name(Span),
+    /// By [`crate::DeliveryBatch::queue_id`].
+    Id(QueueId),
 }
 
 /// What becomes of a leased message.
@@ -50,6 +67,13 @@ pub enum Settlement {
     },
     /// Straight to the dead-letter queue; dropped when there is none.
     Reject,
+    /// Not done, by a client of AMQP or FireMQ. On a queue of theirs: back to its old position, or
+    /// dead-lettered. On a queue that Fila made: a failed attempt that is due at once, or straight
+    /// to the dead-letter queue.
+    Nack {
+        /// Give it to a consumer again.
+        requeue: bool,
+    },
     /// The lease now ends this long after now.
     Extend {
         /// Milliseconds from now; may shorten the lease.

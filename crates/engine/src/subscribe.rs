@@ -1,27 +1,94 @@
 //! What a consumer asks for.
 
-use crate::ThrottleSpec;
+use crate::{DeliveryBatch, ThrottleSpec, TopologyError, VhostId};
 
 /// A subscription's terms.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubscribeSpec {
+    /// The queue's virtual host.
+    pub vhost: VhostId,
     /// The queue's name.
     pub queue: String,
     /// Deliveries allowed before more is granted; `None` = unlimited.
     pub credit: Option<u32>,
+    /// A limit that it shares with other consumers of its connection ([`crate::Request::Pool`]).
+    pub pool: Option<u32>,
     /// How its leases end.
     pub lease: LeaseMode,
+    /// A message that it holds unsettled for so long ends the subscription.
+    pub ack_timeout_ms: Option<u64>,
+    /// Consumers of higher priority are served first while they can take a message.
+    pub priority: i32,
+    /// It wants to be the queue's only one.
+    pub exclusive: bool,
+    /// What operators see of it.
+    pub tag: String,
     /// Throttles that apply to all messages of the queue while it lives.
     pub throttles: Vec<ThrottleSpec>,
 }
 
 /// How a lease ends when nobody settles it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeaseMode {
     /// After the queue's visibility timeout, as a failed attempt; outlives the connection.
+    #[default]
     Timed,
     /// With the subscription's connection, as a requeue to the old position; no timeout.
     Connection,
+    /// There is none: a message is gone once it is delivered.
+    NoAck,
+}
+
+/// What becomes of the messages of a subscription that ends, if their leases have no timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Back to their old positions.
+    Requeue,
+    /// They stay with the connection until it settles them or is gone.
+    Keep,
+}
+
+/// A change of a credit limit that several consumers of a connection share. Until it is set there
+/// is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolChange {
+    /// No limit any more.
+    Unlimited,
+    /// Deliveries allowed from now on; may be negative.
+    Set(i64),
+    /// More deliveries allowed, or fewer.
+    Add(i64),
+}
+
+/// One message is asked for, without a subscription.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GetSpec {
+    /// The queue's virtual host.
+    pub vhost: VhostId,
+    /// The queue's name.
+    pub queue: String,
+    /// The message is gone once it is delivered.
+    pub no_ack: bool,
+    /// How long it may be held unsettled.
+    pub ack_timeout_ms: Option<u64>,
+}
+
+/// The answer to a [`GetSpec`].
+#[derive(Clone, Debug, Default)]
+pub struct Got {
+    /// One message; `None` when none is ready.
+    pub batch: Option<DeliveryBatch>,
+    /// Ready messages that are left.
+    pub remaining: u64,
+}
+
+/// Why no message can be asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GetError {
+    /// No queue of that name.
+    NotFound,
+    /// The queue is there, and not for this connection.
+    Topology(TopologyError),
 }
 
 /// Why a subscription was refused.
@@ -48,4 +115,9 @@ pub enum SubscribeError {
         /// Its name.
         name: String,
     },
+    /// The queue belongs to another connection. The text is RabbitMQ's.
+    ResourceLocked(String),
+    /// The queue has a consumer that wants to be the only one, or has others already. The text is
+    /// RabbitMQ's.
+    AccessRefused(String),
 }

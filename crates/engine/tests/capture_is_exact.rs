@@ -205,7 +205,9 @@ impl World {
                 self.ids
                     .extend(results.iter().filter_map(|result| match result {
                         PublishResult::Stored(id) => Some(*id),
-                        PublishResult::Duplicate(_) | PublishResult::Refused(_) => None,
+                        PublishResult::Duplicate(_)
+                        | PublishResult::Unroutable
+                        | PublishResult::Refused(_) => None,
                     }));
             }
             let Event::Delivery { batch, .. } = &output.event else {

@@ -166,6 +166,7 @@ impl World {
                     );
                 }
                 PublishResult::Stored(_) | PublishResult::Duplicate(_) => {}
+                PublishResult::Unroutable => panic!("a queue was named"),
                 PublishResult::Refused(error) => panic!("{error:?}"),
             }
         }

@@ -180,6 +180,7 @@ impl World {
             credit,
             lease: LeaseMode::Timed,
             throttles: throttles(),
+            ..SubscribeSpec::default()
         };
         let sub = self.h.subscribe_with(conn, spec);
         self.subs.push(sub);

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, EngineConfig, Event, LeaseMode, MessageId,
     Millis, PublishBatch, PublishItem, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch,
-    SettleItem, Settlement, Span, SubId, SubscribeSpec,
+    SettleItem, SettleQueue, Settlement, Span, SubId, SubscribeSpec,
 };
 use tanda_node::{Node, NodeConfig};
 use tanda_wal::mem_disk::MemDisk;
@@ -226,11 +226,12 @@ impl World {
             idempotency_key: None,
             priority: 0,
             transient: false,
+            ..PublishItem::default()
         };
         let batch = PublishBatch {
             data: Bytes::from(data),
             items: vec![item],
-            routes: Vec::new(),
+            ..PublishBatch::default()
         };
         let reply = self.reply();
         self.handle(Request::Publish { reply, batch });
@@ -243,6 +244,7 @@ impl World {
             credit: Some(credit),
             lease: LeaseMode::Timed,
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         let sub = SubId { conn: CONN, token };
         self.handle(Request::Subscribe { sub, spec });
@@ -260,7 +262,7 @@ impl World {
                 ids.push(item.id);
             }
         }
-        let queue = Span { start: 0, len: 1 };
+        let queue = SettleQueue::Name(Span { start: 0, len: 1 });
         let items = ids.into_iter().map(|id| SettleItem {
             queue,
             id,
@@ -269,6 +271,7 @@ impl World {
         let batch = SettleBatch {
             data: Bytes::from_static(QUEUE.as_bytes()),
             items: items.collect(),
+            ..SettleBatch::default()
         };
         let reply = self.reply();
         self.handle(Request::Settle { reply, batch });
@@ -285,7 +288,9 @@ impl World {
         let replies = core::mem::take(&mut self.events).into_iter();
         let mut stats = replies.filter_map(|(_, event)| match event {
             Event::Admin { reply, .. } => Some(*reply),
-            Event::Published { .. }
+            Event::Committed { .. }
+            | Event::Got { .. }
+            | Event::Published { .. }
             | Event::Settled { .. }
             | Event::Subscribed { .. }
             | Event::SubscribeFailed { .. }

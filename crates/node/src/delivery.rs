@@ -53,6 +53,7 @@ pub(crate) fn resolve(
     });
     (!lost.is_empty()).then(|| DeliveryBatch {
         consumer: batch.consumer,
+        queue_id: batch.queue_id,
         queue: batch.queue.clone(),
         leased_at: batch.leased_at,
         lease_expires_at: batch.lease_expires_at,

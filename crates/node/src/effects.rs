@@ -191,9 +191,7 @@ impl EffectQueue {
                 continue;
             }
             self.forget(&waiting);
-            if let Event::Delivery { batch, .. } = waiting.event {
-                undelivered.push(batch);
-            }
+            undelivered.extend(delivery_of(waiting.event));
         }
     }
 }
@@ -201,8 +199,12 @@ impl EffectQueue {
 /// True when the event may not overtake its like on the same connection.
 pub(crate) const fn is_ordered(event: &Event) -> bool {
     match event {
-        Event::Delivery { .. } | Event::Subscribed { .. } | Event::SubscriptionEnded { .. } => true,
-        Event::Published { .. }
+        Event::Delivery { .. }
+        | Event::Got { .. }
+        | Event::Subscribed { .. }
+        | Event::SubscriptionEnded { .. } => true,
+        Event::Committed { .. }
+        | Event::Published { .. }
         | Event::Settled { .. }
         | Event::SubscribeFailed { .. }
         | Event::Admin { .. }
@@ -215,12 +217,30 @@ pub(crate) fn is_delivery_to(event: &Event, sub_token: u32) -> bool {
     matches!(event, Event::Delivery { token, .. } if *token == sub_token)
 }
 
+/// The messages of an event that delivers some.
+pub(crate) fn delivery_of(event: Event) -> Option<DeliveryBatch> {
+    match event {
+        Event::Delivery { batch, .. } => Some(batch),
+        Event::Got { result, .. } => result.ok()?.batch,
+        Event::Published { .. }
+        | Event::Settled { .. }
+        | Event::Committed { .. }
+        | Event::Subscribed { .. }
+        | Event::SubscribeFailed { .. }
+        | Event::SubscriptionEnded { .. }
+        | Event::Admin { .. }
+        | Event::StorageFailed { .. } => None,
+    }
+}
+
 /// What is said in place of an event that can never leave: the log failed. `None` when it answers
 /// no request.
 pub(crate) const fn failed_answer(conn: ConnId, event: &Event) -> Option<(ConnId, Event)> {
     let token = match event {
         Event::Published { token, .. }
         | Event::Settled { token, .. }
+        | Event::Committed { token, .. }
+        | Event::Got { token, .. }
         | Event::Subscribed { token, .. }
         | Event::SubscribeFailed { token, .. }
         | Event::Admin { token, .. }
@@ -235,9 +255,14 @@ fn event_bytes(event: &Event) -> usize {
     let held = match event {
         Event::Published { results, .. } => size_of_val(results.as_slice()),
         Event::Settled { results, .. } => size_of_val(results.as_slice()),
-        Event::Delivery { batch, .. } => {
-            let chunks: usize = batch.chunks.iter().map(bytes::Bytes::len).sum();
-            batch.items.len() * size_of::<DeliveryItem>() + batch.keys.len() + chunks
+        Event::Committed {
+            published, settled, ..
+        } => size_of_val(published.as_slice()) + size_of_val(settled.as_slice()),
+        Event::Delivery { batch, .. } => delivery_bytes(batch),
+        Event::Got { result, .. } => {
+            let got = result.as_ref().ok();
+            got.and_then(|got| got.batch.as_ref())
+                .map_or(0, delivery_bytes)
         }
         Event::Admin { reply, .. } => reply_bytes(reply),
         Event::Subscribed { .. }
@@ -246,6 +271,11 @@ fn event_bytes(event: &Event) -> usize {
         | Event::StorageFailed { .. } => 0,
     };
     size_of::<Waiting>() + held
+}
+
+fn delivery_bytes(batch: &DeliveryBatch) -> usize {
+    let chunks: usize = batch.chunks.iter().map(bytes::Bytes::len).sum();
+    batch.items.len() * size_of::<DeliveryItem>() + batch.keys.len() + chunks
 }
 
 /// The replies that grow with the broker's state; all others are small.
@@ -259,6 +289,9 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         AdminReply::ConfigList(entries) => {
             return entries.iter().map(|(k, v)| ENTRY + k.len() + v.len()).sum();
         }
+        AdminReply::Vhosts(vhosts) => vhosts.len(),
+        AdminReply::Exchanges(Ok(exchanges)) => exchanges.len(),
+        AdminReply::Bindings(Ok(bindings)) => bindings.len(),
         AdminReply::Throttle(Ok(stats)) => stats.buckets.len() + stats.queues.len(),
         AdminReply::Throttle(Err(_))
         | AdminReply::ThrottleBucket(_)
@@ -279,7 +312,18 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Bootstrapped(_)
         | AdminReply::ApiKeyRevoked(_)
         | AdminReply::AclSet(_)
-        | AdminReply::Acl(Err(_)) => 1,
+        | AdminReply::Acl(Err(_))
+        | AdminReply::Vhost(_)
+        | AdminReply::VhostChanged(_)
+        | AdminReply::ExchangeDeclared(_)
+        | AdminReply::ExchangeDeleted(_)
+        | AdminReply::Bound(_)
+        | AdminReply::Unbound(_)
+        | AdminReply::Exchanges(Err(_))
+        | AdminReply::Bindings(Err(_))
+        | AdminReply::QueueDeclared(_)
+        | AdminReply::QueueRemoved(_)
+        | AdminReply::QueuePurged(_) => 1,
     };
     entries * 2 * ENTRY
 }

@@ -161,7 +161,7 @@ impl<D: Disk> Node<D> {
         }
         if let Request::Disconnect { conn } = &request {
             self.return_of_conn(*conn);
-        } else if let Request::Unsubscribe { sub } = &request {
+        } else if let Request::Unsubscribe { sub, .. } = &request {
             self.return_of_sub(*sub);
         }
         let now = self.now;
@@ -393,13 +393,30 @@ impl<D: Disk> Node<D> {
             if batch.items.is_empty() {
                 return;
             }
-            if batch.throttled {
-                self.engine.released(self.now, batch);
+            self.note_released(batch);
+        } else if let Event::Got { token, result } = &mut event
+            && let Ok(got) = result
+            && let Some(batch) = &mut got.batch
+        {
+            let sub = SubId {
+                conn,
+                token: *token,
+            };
+            self.fill(sub, batch);
+            self.note_released(batch);
+            if batch.items.is_empty() {
+                got.batch = None;
             }
-            self.counters.released_messages += batch.items.len() as u64;
         }
         self.counters.released_events += 1;
         self.released.push((conn, event));
+    }
+
+    fn note_released(&mut self, batch: &mut DeliveryBatch) {
+        if batch.throttled {
+            self.engine.released(self.now, batch);
+        }
+        self.counters.released_messages += batch.items.len() as u64;
     }
 
     /// Reads the contents of a delivery; what cannot be read is set aside.

@@ -7,6 +7,8 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
     let (conn, token) = match request {
         Request::Publish { reply, .. }
         | Request::Settle { reply, .. }
+        | Request::Get { reply, .. }
+        | Request::Transaction { reply, .. }
         | Request::Admin { reply, .. } => (reply.conn, reply.token),
         Request::Subscribe { sub, .. } => (sub.conn, sub.token),
         Request::Connect { .. }
@@ -14,6 +16,7 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
         | Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
+        | Request::Pool { .. }
         | Request::ScriptDone { .. } => return None,
     };
     Some((conn, Event::StorageFailed { token }))

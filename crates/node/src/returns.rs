@@ -4,7 +4,7 @@ use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, Request, SubId};
 use tanda_wal::Disk;
 
 use crate::Node;
-use crate::effects::is_delivery_to;
+use crate::effects::{delivery_of, is_delivery_to};
 
 /// A delivery whose content cannot be read is given back to the engine after this long, not at
 /// once: the engine would deliver it again at once, and fail again.
@@ -46,8 +46,8 @@ impl<D: Disk> Node<D> {
         for (to, event) in released.drain(..) {
             if !gone(to, &event) {
                 self.released.push((to, event));
-            } else if let Event::Delivery { batch, .. } = event {
-                self.undelivered.push(batch);
+            } else {
+                self.undelivered.extend(delivery_of(event));
             }
         }
     }

@@ -184,6 +184,7 @@ impl Queue {
             dedup: entry.flags.has(Flags::DEDUP),
             attributes: entry.flags.has(Flags::ATTRIBUTES),
             unclassified,
+            form: entry.flags.form(),
         }
     }
 

@@ -1,6 +1,6 @@
 //! One queue's messages: 64 bytes each, in chunks that never move.
 
-use crate::{Lsn, MessageId};
+use crate::{Form, Lsn, MessageId};
 
 /// Index of a message in its queue's [`Entries`].
 pub(crate) type Slot = u32;
@@ -84,6 +84,28 @@ impl Flags {
     pub(crate) const UNCLASSIFIED: Self = Self(8);
     /// A script's attributes follow the payload in its content.
     pub(crate) const ATTRIBUTES: Self = Self(16);
+    const AMQP: Self = Self(32);
+    const FIRE: Self = Self(64);
+
+    /// That its content has this form.
+    pub(crate) const fn of_form(form: Form) -> Self {
+        match form {
+            Form::Fila => Self(0),
+            Form::Amqp => Self::AMQP,
+            Form::Fire => Self::FIRE,
+        }
+    }
+
+    /// The form of its content.
+    pub(crate) const fn form(self) -> Form {
+        if self.has(Self::AMQP) {
+            Form::Amqp
+        } else if self.has(Self::FIRE) {
+            Form::Fire
+        } else {
+            Form::Fila
+        }
+    }
 
     /// What the message is, without its generation.
     pub(crate) const fn bits(self) -> u8 {

@@ -35,7 +35,9 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 
 use crate::script::Hooks;
-use crate::{EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId};
+use crate::{
+    EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
+};
 use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
@@ -59,6 +61,7 @@ pub(crate) enum Role {
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) id: QueueId,
+    pub(crate) vhost: VhostId,
     pub(crate) name: Arc<str>,
     pub(crate) role: Role,
 }

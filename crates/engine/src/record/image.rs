@@ -3,7 +3,7 @@
 
 use super::{Kind, Reader, UnclassifiedFields, begin, put_len, put_short, put_varint};
 use crate::queue::page_ref::PageRef;
-use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, ReplayError, SegmentUse};
+use crate::{Form, Lsn, MessageId, Millis, PageSlot, QueueId, ReplayError, SegmentUse};
 
 /// Bits of an image's message that say which optional fields follow.
 mod has {
@@ -21,7 +21,9 @@ mod has {
     /// Attributes follow the payload in the content; nothing follows here.
     pub(super) const ATTRIBUTES: u16 = 512;
     pub(super) const UNCLASSIFIED: u16 = 1024;
-    pub(super) const ALL: u16 = 2047;
+    /// A byte follows: the form of its content, if it is not Fila's.
+    pub(super) const FORM: u16 = 4096;
+    pub(super) const ALL: u16 = 2047 | FORM;
 }
 
 /// Where an image's content is.
@@ -55,6 +57,7 @@ pub(crate) struct Image<'a> {
     /// Attributes follow the payload in its content.
     pub(crate) attributes: bool,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    pub(crate) form: Form,
 }
 
 /// Where a record of state keeps its count.
@@ -103,6 +106,9 @@ impl Image<'_> {
         if let Some(fields) = &self.unclassified {
             fields.encode(out);
         }
+        if self.form != Form::Fila {
+            out.push(self.form.byte());
+        }
         match self.content {
             ImageContent::At { at, len } => {
                 out.extend_from_slice(&len.to_be_bytes());
@@ -129,6 +135,7 @@ impl Image<'_> {
             (here, has::CONTENT),
             (self.attributes, has::ATTRIBUTES),
             (self.unclassified.is_some(), has::UNCLASSIFIED),
+            (self.form != Form::Fila, has::FORM),
         ];
         let there = fields.into_iter().filter(|(is_there, _)| *is_there);
         there.fold(0, |flags, (_, bit)| flags | bit)
@@ -236,6 +243,7 @@ impl<'a> Reader<'a> {
             dedup: has(has::DEDUP),
             attributes: has(has::ATTRIBUTES),
             unclassified: None,
+            form: Form::Fila,
         };
         if has(has::WEIGHTS) {
             (image.weight, image.key_weight) = (self.u32()?, self.u32()?);
@@ -259,6 +267,9 @@ impl<'a> Reader<'a> {
         }
         if has(has::UNCLASSIFIED) {
             image.unclassified = Some(self.unclassified()?);
+        }
+        if has(has::FORM) {
+            image.form = self.form()?;
         }
         let len = self.u32()?;
         image.content = if has(has::CONTENT) {

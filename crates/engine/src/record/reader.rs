@@ -1,7 +1,7 @@
 //! Records read back. Nothing in them is trusted: every read says so when bytes are missing.
 
 use super::{Kind, UnclassifiedFields, VERSION, more, stored};
-use crate::{Lsn, MessageId, Millis, QueueId, ReplayError};
+use crate::{Form, Lsn, MessageId, Millis, QueueId, ReplayError};
 
 /// A cursor over one record.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,7 @@ pub(crate) struct StoredMessage<'a> {
     /// Attributes follow the payload in its content.
     pub(crate) attributes: bool,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    pub(crate) form: Form,
     /// Offset of the content in this record, or its position when it is elsewhere.
     pub(crate) content: Result<usize, Lsn>,
     pub(crate) len: u32,
@@ -199,7 +200,7 @@ impl<'a> Reader<'a> {
             None
         };
         let priority = if has(stored::PRIORITY) { self.u8()? } else { 0 };
-        let (mut attributes, mut unclassified) = (false, None);
+        let (mut attributes, mut unclassified, mut form) = (false, None, Form::Fila);
         if has(stored::MORE) {
             let more = self.u8()?;
             if more & !more::ALL != 0 {
@@ -208,6 +209,9 @@ impl<'a> Reader<'a> {
             attributes = more & more::ATTRIBUTES != 0;
             if more & more::UNCLASSIFIED != 0 {
                 unclassified = Some(self.unclassified()?);
+            }
+            if more & more::FORM != 0 {
+                form = self.form()?;
             }
         }
         let len = self.u32()?;
@@ -227,8 +231,16 @@ impl<'a> Reader<'a> {
             priority,
             attributes,
             unclassified,
+            form,
             content,
             len,
         })
+    }
+
+    /// The form of a content.
+    pub(crate) fn form(&mut self) -> Result<Form, ReplayError> {
+        let byte = self.u8()?;
+        Form::from_byte(byte)
+            .ok_or_else(|| self.problem(&format!("content form {byte} is unknown")))
     }
 }

@@ -121,6 +121,7 @@ fn records_cut_anywhere_are_errors() {
         group: Some(2),
         priority: 4,
         unclassified: Some(known()),
+        form: Form::Amqp,
     };
     let here = StoredContent::Here {
         content: b"content",
@@ -216,6 +217,7 @@ fn image(n: u64) -> Image<'static> {
         dedup: !plain,
         attributes: !plain,
         unclassified: (!plain).then(known),
+        form: if plain { Form::Fila } else { Form::Fire },
     }
 }
 

@@ -114,7 +114,7 @@ fn merge(before: PublishResult, now: PublishResult) -> PublishResult {
         PublishResult::Stored(_) => 3,
         PublishResult::Duplicate(_) => 2,
         PublishResult::Refused(PublishError::Overloaded) => 0,
-        PublishResult::Refused(_) => 1,
+        PublishResult::Refused(_) | PublishResult::Unroutable => 1,
     };
     if rank(now) > rank(before) {
         now

@@ -152,14 +152,14 @@ impl Engine {
         self.add_classified(cx, (index, slot), &Classified::Failed(failed), out);
     }
 
-    /// A stored message gets its values. `bytes` are its content; without them it keeps the content
+    /// A stored message gets its values. Without its `content` it keeps the one
     /// it has, which then must have no attributes.
     pub(super) fn record_classified(
         &mut self,
         cx: &mut Cx<'_>,
         (index, slot): (QueueIndex, Slot),
         new: NewValues<'_>,
-        bytes: Option<&[u8]>,
+        content: Option<Content<'_>>,
         out: &mut ClassifiedRecord,
     ) {
         let queue = self.queues.at_mut(index);
@@ -169,13 +169,13 @@ impl Engine {
         if new.dedup.is_some() && !entry.flags.has(Flags::TRANSIENT) {
             entry.flags = entry.flags.with(Flags::DEDUP);
         }
-        let mut content = Vec::new();
+        let mut bytes = Vec::new();
         let mut attributes = had;
-        if let Some(bytes) = bytes
+        if let Some(content) = content
             && (had || !new.attributes.is_empty())
         {
-            content.extend_from_slice(Content::new(bytes).without_attributes());
-            content.extend_from_slice(new.attributes);
+            bytes.extend_from_slice(content.without_attributes());
+            bytes.extend_from_slice(new.attributes);
             attributes = !new.attributes.is_empty();
         }
         queue.classify(slot, new.key, new.weight, attributes);
@@ -188,7 +188,7 @@ impl Engine {
             group: new.group,
             dedup: new.dedup,
             attributes,
-            content: (!content.is_empty()).then_some((0, &content)),
+            content: (!bytes.is_empty()).then_some((0, &bytes)),
         };
         self.add_classified(cx, (index, slot), &Classified::Done(fields), out);
     }

@@ -40,9 +40,9 @@ impl Engine {
         for item in &batch.items {
             let bytes = item.content.len as usize + WAITING_BYTES;
             match item.target {
-                PublishTarget::Refused(_) => {}
+                PublishTarget::Refused(_) | PublishTarget::Route => {}
                 PublishTarget::Name(name) => {
-                    if let Ok(index) = self.publish_target(&mut target, name, &batch.data) {
+                    if let Ok(index) = self.publish_target(&mut target, name, batch) {
                         count(index, bytes);
                     }
                 }
@@ -300,6 +300,7 @@ fn call_of(waiting: &Waiting) -> EnqueueCall {
     let end = start.saturating_add(len).min(data.len());
     EnqueueCall {
         content: CallContent::Here(data.slice(start.min(end)..end)),
+        form: item.form,
         fairness_key: item.fairness_key.text(data).into(),
         weight: item.weight.max(1),
     }
@@ -317,6 +318,7 @@ fn own(item: &PublishItem, data: &[u8]) -> (PublishItem, bytes::Bytes) {
         }
     };
     let item = PublishItem {
+        extra_keys: Span::default(),
         content: keep(item.content),
         fairness_key: keep(item.fairness_key),
         idempotency_key: item.idempotency_key.map(&mut keep),

@@ -139,6 +139,7 @@ impl Queue {
         let entry = self.entries.at(failing.slot);
         FailureCall {
             content: self.call_content(failing.slot),
+            form: entry.flags.form(),
             id: failing.id,
             attempts: entry.failures.saturating_add(1),
             redrives: u32::from(entry.redrives),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Lsn, MessageId, QueueId};
+use crate::{Form, Lsn, MessageId, QueueId};
 
 /// A queue's scripts in one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,8 @@ impl CallContent {
 pub struct EnqueueCall {
     /// Headers and payload.
     pub content: CallContent,
+    /// Their layout.
+    pub form: Form,
     /// The producer's fairness key; empty = none.
     pub fairness_key: Box<str>,
     /// The producer's weight, at least 1.
@@ -97,6 +99,8 @@ pub struct EnqueueCall {
 pub struct FailureCall {
     /// Headers and payload.
     pub content: CallContent,
+    /// Their layout.
+    pub form: Form,
     /// The message.
     pub id: MessageId,
     /// Deliveries so far that failed, this one included: at least 1.

@@ -12,7 +12,7 @@ use crate::queue::entries::{Flags, Place, Slot};
 use crate::queue::parking::NextTry;
 use crate::queues::QueueIndex;
 use crate::record::FailedTry;
-use crate::{Content, MessageId, PublishError, QueueId};
+use crate::{Content, Form, MessageId, PublishError, QueueId};
 
 /// What the tries of one job come to besides their record.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ impl Engine {
         let mut results = results.into_iter();
         for (n, (position, id)) in asked.into_iter().enumerate() {
             let result = results.next().unwrap_or_else(|| Err(no_result()));
-            let (result, bytes) = with_content(result, calls.get(n));
+            let (result, content) = with_content(result, calls.get(n));
             let queue = self.queues.at_mut(index);
             // It may have been purged meanwhile.
             let it = queue.parking.get(position).map(|it| it.slot);
@@ -109,7 +109,7 @@ impl Engine {
                 continue;
             }
             let result = result.and_then(classify::checked);
-            if let Err(fault) = self.try_result(cx, (index, slot), (result, bytes), &mut tried) {
+            if let Err(fault) = self.try_result(cx, (index, slot), (result, content), &mut tried) {
                 self.note_failed_try(cx, (index, slot), (fault, version), &mut tried.record);
             }
         }
@@ -120,7 +120,7 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         (index, slot): (QueueIndex, Slot),
-        (result, bytes): (Result<Classification, ScriptFault>, &[u8]),
+        (result, content): (Result<Classification, ScriptFault>, Content<'_>),
         tried: &mut Tried,
     ) -> Result<(), ScriptFault> {
         let classification = result?;
@@ -131,7 +131,8 @@ impl Engine {
         let attributes = classify::attributes_of(&classification);
         let key = classification.fairness_key.unwrap_or(key);
         let weight = classification.weight.unwrap_or(weight);
-        let keys = self.late_keys(index, (&key, &attributes), (bytes, &known.idempotency_key))?;
+        let of = (content, &*known.idempotency_key);
+        let keys = self.late_keys(index, (&key, &attributes), of)?;
         let new = NewValues {
             key: &key,
             weight,
@@ -139,7 +140,7 @@ impl Engine {
             dedup: keys.dedup.filter(|_| checks_dedup),
             attributes: &attributes,
         };
-        self.classify_parked(cx, (index, slot), new, Some(bytes), tried);
+        self.classify_parked(cx, (index, slot), new, Some(content), tried);
         Ok(())
     }
 
@@ -148,10 +149,11 @@ impl Engine {
         &self,
         index: QueueIndex,
         (key, attributes): (&str, &[u8]),
-        (bytes, idempotency_key): (&[u8], &[u8]),
+        (content, idempotency_key): (Content<'_>, &[u8]),
     ) -> Result<Keys, ScriptFault> {
         let new = Incoming {
-            content: Content::new(bytes).without_attributes(),
+            content: content.without_attributes(),
+            form: content.form(),
             attributes,
             key,
             weight: 0,
@@ -176,14 +178,14 @@ impl Engine {
         cx: &mut Cx<'_>,
         (index, slot): (QueueIndex, Slot),
         new: NewValues<'_>,
-        bytes: Option<&[u8]>,
+        content: Option<Content<'_>>,
         tried: &mut Tried,
     ) {
         if self.remembered(cx, index, new.dedup).is_some() {
             tried.duplicates.push(slot);
             return;
         }
-        self.record_classified(cx, (index, slot), new, bytes, &mut tried.record);
+        self.record_classified(cx, (index, slot), new, content, &mut tried.record);
         self.queues.at_mut(index).unpark(slot, new.group);
     }
 
@@ -232,11 +234,12 @@ impl Engine {
 pub(super) fn with_content(
     result: Result<Classification, ScriptFault>,
     call: Option<&EnqueueCall>,
-) -> (Result<Classification, ScriptFault>, &[u8]) {
-    match call.map(|call| &call.content) {
-        Some(CallContent::Here(bytes)) => (result, bytes),
-        Some(CallContent::Log { .. } | CallContent::Unreadable) | None => {
-            (Err(ScriptFault::Unreadable), &[])
+) -> (Result<Classification, ScriptFault>, Content<'_>) {
+    match call.map(|call| (&call.content, call.form)) {
+        Some((CallContent::Here(bytes), form)) => (result, Content::new(form, bytes)),
+        Some((CallContent::Log { .. } | CallContent::Unreadable, _)) | None => {
+            let nothing = Content::new(Form::Fila, &[]);
+            (Err(ScriptFault::Unreadable), nothing)
         }
     }
 }
@@ -247,6 +250,7 @@ impl Queue {
         let (key, weight) = self.producers_values(slot);
         EnqueueCall {
             content: self.call_content(slot),
+            form: self.entries.at(slot).flags.form(),
             fairness_key: key.into(),
             weight,
         }

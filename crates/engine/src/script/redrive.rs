@@ -13,7 +13,7 @@ use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{Flags, Slot};
 use crate::queues::QueueIndex;
 use crate::record::{FailedTry, MoveReason};
-use crate::{AdminReply, MessageId, Millis, Reclassify, Redriven, ScriptFailure};
+use crate::{AdminReply, Content, MessageId, Millis, Reclassify, Redriven, ScriptFailure};
 
 /// A dead letter that a redrive took out of its place.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         (from, to, slot): (QueueIndex, QueueIndex, Slot),
-        (result, bytes, version): (Result<Classification, ScriptFault>, &[u8], u64),
+        (result, content, version): (Result<Classification, ScriptFault>, Content<'_>, u64),
         record: &mut ClassifiedRecord,
         work: &mut Redrive,
     ) -> bool {
@@ -249,7 +249,7 @@ impl Engine {
         let outcome = result.and_then(|it| {
             let attributes = classify::attributes_of(&it);
             let key = it.fairness_key.unwrap_or(key);
-            let keys = self.late_keys(to, (&key, &attributes), (bytes, &[]))?;
+            let keys = self.late_keys(to, (&key, &attributes), (content, &[]))?;
             Ok((key, it.weight.unwrap_or(weight), keys.group, attributes))
         });
         let fault = match outcome {
@@ -261,7 +261,7 @@ impl Engine {
                     dedup: None,
                     attributes: &attributes,
                 };
-                self.record_classified(cx, (from, slot), new, Some(bytes), record);
+                self.record_classified(cx, (from, slot), new, Some(content), record);
                 self.set_group_of_dead_letter((from, slot), group);
                 return true;
             }

@@ -5,13 +5,13 @@ use core::ops::Range;
 use super::buckets::{BucketKey, Buckets};
 use super::registry::Scope;
 use super::{MissingThrottleKey, values};
-use crate::content::Content;
+use crate::content::{Content, Pairs};
 use crate::engine::{Cx, Engine};
 use crate::journal::ContentRead;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::throttled::Hold;
 use crate::queues::QueueIndex;
-use crate::{KeyKind, Lsn};
+use crate::{Form, KeyKind, Lsn};
 
 /// Headers are looked for in this many bytes of a content first.
 const HEADER_BYTES: u32 = 4096;
@@ -90,6 +90,7 @@ impl Engine {
     ) -> Option<ContentRead> {
         let queue = self.queues.at(index);
         let entry = queue.entries.at(slot);
+        let form = entry.flags.form();
         let asks = |kind: KeyKind| {
             let applying = queue.throttled.applying();
             let mut keys = applying.filter_map(|(throttle, _)| self.throttles.at(throttle));
@@ -105,7 +106,7 @@ impl Engine {
             let body = queue.transient.get(&slot);
             let body = body.map_or(&[][..], |body| body);
             scratch.content.extend_from_slice(body);
-            scratch.split_attributes();
+            scratch.split_attributes(form);
             return Some(ContentRead::Cached);
         }
         if scratch.reads == 0 {
@@ -115,7 +116,7 @@ impl Engine {
         let mut read = cx
             .journal
             .read_content(entry.at, first, &mut scratch.content);
-        let behind = Content::new(&scratch.content).attributes_at();
+        let behind = Content::new(form, &scratch.content).attributes_at();
         let cut = first < entry.len && behind.is_none();
         if cut && read.is_read() {
             scratch.content.clear();
@@ -126,7 +127,7 @@ impl Engine {
             return Some(read);
         }
         if scratch.content.len() == entry.len as usize {
-            scratch.split_attributes();
+            scratch.split_attributes(form);
         } else if let Some(behind) = behind.and_then(|at| u32::try_from(at).ok()) {
             let at = Lsn(entry.at.0 + u64::from(behind));
             let left = entry.len.saturating_sub(behind);
@@ -138,7 +139,8 @@ impl Engine {
     /// The buckets that the message needs because of its own properties.
     pub(super) fn want_message(&self, index: QueueIndex, slot: Slot, scratch: &mut Scratch) {
         let queue = self.queues.at(index);
-        let lane = queue.lanes.at(queue.entries.at(slot).lane);
+        let entry = queue.entries.at(slot);
+        let (lane, form) = (queue.lanes.at(entry.lane), entry.flags.form());
         let content = core::mem::take(&mut scratch.content);
         let attributes = core::mem::take(&mut scratch.attributes);
         let applying = queue.throttled.applying();
@@ -149,12 +151,18 @@ impl Engine {
             let start = scratch.bytes.len();
             let complete = it.key.iter().all(|part| {
                 let value = match part.kind {
-                    KeyKind::Header => Content::new(&content).header(part.name.as_bytes()),
-                    KeyKind::FairnessKey => Some(lane.key.as_bytes()).filter(|it| !it.is_empty()),
-                    KeyKind::Attribute => Content::new(&attributes).header(part.name.as_bytes()),
+                    KeyKind::Header => Content::new(form, &content).header(part.name.as_bytes()),
+                    KeyKind::FairnessKey => {
+                        let key = Some(lane.key.as_bytes()).filter(|it| !it.is_empty());
+                        key.map(Into::into)
+                    }
+                    KeyKind::Attribute => {
+                        let value = Pairs::new(&attributes).named(part.name.as_bytes());
+                        value.map(Into::into)
+                    }
                     KeyKind::IdempotencyKey | KeyKind::Payload | KeyKind::AllHeaders => None,
                 };
-                if let Some(value) = value {
+                if let Some(value) = &value {
                     values::push(&mut scratch.bytes, value);
                 }
                 value.is_some()
@@ -179,8 +187,8 @@ impl Engine {
 
 impl Scratch {
     /// The content is there as a whole: what follows its payload are the attributes.
-    fn split_attributes(&mut self) {
-        let behind = Content::new(&self.content).attributes_at();
+    fn split_attributes(&mut self, form: Form) {
+        let behind = Content::new(form, &self.content).attributes_at();
         let behind = behind.and_then(|at| self.content.get(at..));
         self.attributes
             .extend_from_slice(behind.unwrap_or_default());

@@ -122,9 +122,9 @@ fn on_enqueue(
     let CallContent::Here(bytes) = &call.content else {
         return Err(ScriptFault::Unreadable);
     };
-    let content = Content::new(bytes);
+    let content = Content::new(call.form, bytes);
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let header = |name: &str| content.header(name.as_bytes()).map(text);
+    let header = |name: &str| content.header(name.as_bytes()).map(|it| text(&it));
     let names = |name: &str| header(name).is_some_and(|all| all.split(' ').any(|it| it == script));
     if names("fails") {
         return Err(ScriptFault::Failed(format!("{script} failed")));
@@ -134,7 +134,7 @@ fn on_enqueue(
     }
     let attributes = content.headers().filter_map(|(name, value)| {
         let name = name.strip_prefix(b"@")?;
-        Some((text(name), text(value)))
+        Some((text(name), text(&value)))
     });
     let mut attributes: Vec<_> = attributes.collect();
     if let Some(key) = script.strip_prefix("config ")

@@ -16,7 +16,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, ContentRead, DeliveryBatch, Engine, EngineConfig,
     Event, Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch, PublishItem,
     PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem,
-    SettleResult, Settlement, Span, SubId, SubscribeSpec,
+    SettleQueue, SettleResult, Settlement, Span, SubId, SubscribeSpec,
 };
 
 /// Records with their positions; a record's position is that of its first byte.
@@ -221,12 +221,13 @@ pub(crate) fn batch(messages: &[Msg]) -> PublishBatch {
                 .map(|key| pack.put(key.as_bytes())),
             priority: m.priority,
             transient: m.transient,
+            ..PublishItem::default()
         })
         .collect();
     PublishBatch {
         data: Bytes::from(pack.0),
         items,
-        routes: Vec::new(),
+        ..PublishBatch::default()
     }
 }
 
@@ -424,6 +425,7 @@ impl Harness {
             credit,
             lease,
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         self.subscribe_with(conn, spec)
     }
@@ -543,7 +545,7 @@ pub(crate) fn settle_batch(queue: &str, items: &[(MessageId, Settlement)]) -> Se
     let items = items
         .iter()
         .map(|(id, settlement)| SettleItem {
-            queue: name,
+            queue: SettleQueue::Name(name),
             id: *id,
             settlement: *settlement,
         })
@@ -551,6 +553,7 @@ pub(crate) fn settle_batch(queue: &str, items: &[(MessageId, Settlement)]) -> Se
     SettleBatch {
         data: Bytes::from(pack.0),
         items,
+        ..SettleBatch::default()
     }
 }
 

@@ -34,7 +34,13 @@ impl World {
             Op::Unsubscribe(sub) => {
                 if let Some(sub) = self.choose_sub(*sub) {
                     self.model.unsubscribe(sub.number);
-                    assert!(self.handle(Request::Unsubscribe { sub: sub.id }).is_empty());
+                    assert!(
+                        self.handle(Request::Unsubscribe {
+                            sub: sub.id,
+                            held: tanda_engine::Held::Requeue,
+                        })
+                        .is_empty()
+                    );
                 }
             }
             Op::Disconnect(conn) => self.disconnect(conn_of(*conn)),
@@ -205,7 +211,7 @@ impl World {
             let len = u32::try_from(name.len()).unwrap();
             data.extend_from_slice(name.as_bytes());
             items.push(SettleItem {
-                queue: Span { start, len },
+                queue: tanda_engine::SettleQueue::Name(Span { start, len }),
                 id: *id,
                 settlement: *settlement,
             });
@@ -216,7 +222,11 @@ impl World {
             token: self.next_token,
         };
         let data = Bytes::from(data);
-        let batch = SettleBatch { data, items };
+        let batch = SettleBatch {
+            data,
+            items,
+            ..SettleBatch::default()
+        };
         let events = self.handle(Request::Settle { reply, batch });
         let mut expected = Vec::new();
         for run in chosen.chunk_by(|a, b| a.0 == b.0) {
@@ -246,6 +256,7 @@ impl World {
             credit,
             lease,
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         let events = self.handle(Request::Subscribe { sub, spec });
         if self.model.queue(&queue).is_none() {

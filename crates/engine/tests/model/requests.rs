@@ -242,6 +242,7 @@ impl Model {
                 }
                 return Ok(end);
             }
+            Settlement::Nack { .. } => panic!("the model nacks nothing"),
             Settlement::Refused(error) => return Err(error),
         }
         Ok(Millis(0))

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, DeliveryItem, Event,
-    LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec, QueueStats,
-    Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId, SubscribeSpec,
-    ThrottleSpec,
+    Form, LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec,
+    QueueStats, Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId,
+    SubscribeSpec, ThrottleSpec,
 };
 
 use crate::harness::{Harness, Msg, batch};
@@ -157,6 +157,7 @@ impl Broker {
                 name.to_owned()
             }
             PublishResult::Duplicate(id) => format!("={}", self.names[&id]),
+            PublishResult::Unroutable => "unroutable".to_owned(),
             PublishResult::Refused(error) => format!("{error:?}"),
         }
     }
@@ -227,6 +228,7 @@ impl Broker {
             credit,
             lease: LeaseMode::Timed,
             throttles: throttles.to_vec(),
+            ..SubscribeSpec::default()
         };
         let sub = self.h.subscribe_with(conn, spec);
         self.workers.insert(sub, name.to_owned());
@@ -240,7 +242,10 @@ impl Broker {
     }
 
     pub(crate) fn unsubscribe(&mut self, sub: SubId) {
-        self.handle(Request::Unsubscribe { sub });
+        self.handle(Request::Unsubscribe {
+            sub,
+            held: tanda_engine::Held::Requeue,
+        });
         self.run();
     }
 
@@ -437,7 +442,9 @@ impl Broker {
             let start = usize::try_from(item.at.0 - at.0).unwrap();
             &record[start..start + item.len as usize]
         };
-        let payload = Content::new(bytes).payload().expect("a whole content");
+        let payload = Content::new(Form::Fila, bytes)
+            .payload()
+            .expect("a whole content");
         String::from_utf8(payload.to_vec()).unwrap()
     }
 }

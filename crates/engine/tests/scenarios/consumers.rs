@@ -96,6 +96,7 @@ fn a_subscription_says_why_it_is_refused() {
             credit: None,
             lease: LeaseMode::Timed,
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         let sub = SubId { conn, token };
         b.handle(Request::Subscribe { sub, spec });

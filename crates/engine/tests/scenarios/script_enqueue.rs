@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, CheckScriptsError, ConnId, Content, CreateQueueError, EngineConfig,
-    KeyKind, KeyPart, Limits, MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Request,
+    Form, KeyKind, KeyPart, Limits, MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Request,
     ScriptFault, ScriptOutcome, ScriptTask, UpdateQueueError,
 };
 
@@ -82,8 +82,8 @@ fn calls_carry_the_producers_claims_and_nothing_else() {
     };
     let call = &calls[0];
     assert_eq!((&*call.fairness_key, call.weight), ("claimed", 1));
-    let content = Content::new(call.content.bytes());
-    assert_eq!(content.header(b"h"), Some(&b"v"[..]));
+    let content = Content::new(Form::Fila, call.content.bytes());
+    assert_eq!(content.header(b"h").as_deref(), Some(&b"v"[..]));
     assert_eq!(content.payload(), Ok(&b"a"[..]));
     // What is set now is seen by later jobs only.
     s.h.admin(AdminRequest::SetConfig {

@@ -1,7 +1,7 @@
 //! `on_failure`: fila-semantics 'Message life' and 'Lua hooks', fila.md 'Nack'.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Backoff, Content, DeliveryDurability, FailureReason, MessageId,
+    AdminReply, AdminRequest, Backoff, Content, DeliveryDurability, FailureReason, Form, MessageId,
     MessagePlace, QueueChanges, QueueSpec, ScriptJob, ScriptTask, Settlement,
 };
 
@@ -45,8 +45,8 @@ fn a_nacks_answer_waits_for_the_decision() {
     assert_eq!((it.id, it.attempts, it.redrives), (id, 1, 0));
     assert_eq!(it.reason, FailureReason::Nack);
     assert_eq!(&it.error[..], b"the words of a consumer");
-    let content = Content::new(it.content.bytes());
-    assert_eq!(content.header(b"h"), Some(&b"v"[..]));
+    let content = Content::new(Form::Fila, it.content.bytes());
+    assert_eq!(content.header(b"h").as_deref(), Some(&b"v"[..]));
     let out = s.h.finish(job);
     assert_eq!(s.lines(&out), ["#2 ok"]);
     assert_eq!(out[0].after, s.h.journal.end);

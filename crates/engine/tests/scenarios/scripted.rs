@@ -5,9 +5,9 @@
 //! its first attempt; `a(*1)#2` is unkeyed, of weight 1, on its second.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Content, Event, LeaseMode, MessageId, Millis, Output, PublishResult,
-    QueueChanges, QueueCounts, QueueSpec, ReplyTo, Request, ScriptFailure, ScriptJob, SettleBatch,
-    SettleItem, Settlement, Span,
+    AdminReply, AdminRequest, Content, Event, Form, LeaseMode, MessageId, Millis, Output,
+    PublishResult, QueueChanges, QueueCounts, QueueSpec, ReplyTo, Request, ScriptFailure,
+    ScriptJob, SettleBatch, SettleItem, SettleQueue, Settlement, Span,
 };
 
 use crate::harness::{CONN, Harness, Msg, batch};
@@ -101,7 +101,7 @@ impl Scripted {
         let data = [queue.as_bytes(), words].concat();
         let len = u32::try_from(queue.len()).unwrap();
         let items = items.iter().map(|(id, settlement)| SettleItem {
-            queue: Span { start: 0, len },
+            queue: SettleQueue::Name(Span { start: 0, len }),
             id: *id,
             settlement: match *settlement {
                 Settlement::Fail { retry_after_ms, .. } => Settlement::Fail {
@@ -117,6 +117,7 @@ impl Scripted {
         let batch = SettleBatch {
             items: items.collect(),
             data: data.into(),
+            ..SettleBatch::default()
         };
         let out = self.h.handle(Request::Settle { reply, batch });
         self.lines(&out)
@@ -206,6 +207,7 @@ impl Scripted {
                 let results = results.iter().map(|result| match result {
                     PublishResult::Stored(_) => "stored".to_owned(),
                     PublishResult::Duplicate(_) => "=dup".to_owned(),
+                    PublishResult::Unroutable => "unroutable".to_owned(),
                     PublishResult::Refused(error) => format!("{error:?}"),
                 });
                 let results: Vec<_> = results.collect();
@@ -223,7 +225,7 @@ impl Scripted {
             Event::Delivery { batch, .. } => {
                 let lines = batch.items.iter().map(|item| {
                     let content = self.h.journal.content(item.at, item.len).unwrap();
-                    let content = Content::new(&content);
+                    let content = Content::new(Form::Fila, &content);
                     let name = String::from_utf8(content.payload().unwrap().to_vec()).unwrap();
                     let key = batch.fairness_key(item);
                     let attempt = match item.attempts {

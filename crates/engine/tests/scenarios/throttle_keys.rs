@@ -316,6 +316,7 @@ fn an_attribute_of_the_script_can_be_the_key_also_after_a_restart() {
         credit: None,
         lease: LeaseMode::Timed,
         throttles: vec![throttle.clone()],
+        ..SubscribeSpec::default()
     };
     let mut s = Scripted::with(classified("jobs", "v1"));
     let tier = |name: &str, tier: &str| msg(name).header("@tier", tier);

@@ -325,6 +325,7 @@ fn refusal(b: &mut Broker, throttles: &[ThrottleSpec]) -> Option<SubscribeError>
         credit: None,
         lease: LeaseMode::Timed,
         throttles: throttles.to_vec(),
+        ..SubscribeSpec::default()
     };
     match b.h.handle(Request::Subscribe { sub, spec }).remove(0).event {
         tanda_engine::Event::SubscribeFailed { error, .. } => Some(error),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, Event, LeaseMode, MessageId, Millis,
     Output, PublishBatch, PublishItem, PublishTarget, ReplyTo, Request, SettleBatch, SettleItem,
-    Settlement, Span, SubId, SubscribeSpec,
+    SettleQueue, Settlement, Span, SubId, SubscribeSpec,
 };
 use tanda_wire::fila::enqueue::encode_content;
 
@@ -119,6 +119,7 @@ impl Driver {
                 LeaseMode::Connection
             },
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         let sub = SubId { conn, token };
         self.request(Request::Subscribe { sub, spec });
@@ -152,12 +153,13 @@ impl Driver {
                 idempotency_key: message.dedup.map(|key| put(&mut data, key.as_bytes())),
                 priority: message.priority,
                 transient: false,
+                ..PublishItem::default()
             })
             .collect();
         let batch = PublishBatch {
             data: Bytes::from(data),
             items,
-            routes: Vec::new(),
+            ..PublishBatch::default()
         };
         self.request(Request::Publish {
             reply: REPLY,
@@ -171,10 +173,11 @@ impl Driver {
         let batch = SettleBatch {
             data: Bytes::from(data),
             items: vec![SettleItem {
-                queue,
+                queue: SettleQueue::Name(queue),
                 id,
                 settlement,
             }],
+            ..SettleBatch::default()
         };
         self.request(Request::Settle {
             reply: REPLY,

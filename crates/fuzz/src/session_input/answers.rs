@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    DeliveryBatch, DeliveryItem, Event, MessageId, Millis, PublishError, PublishResult, Request,
-    SettleError, Span, SubscribeError, SubscriptionEnd,
+    DeliveryBatch, DeliveryItem, Event, GetError, MessageId, Millis, PublishError, PublishResult,
+    Request, SettleError, Span, SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::fila::enqueue::encode_content;
 
@@ -29,11 +29,25 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
             token: reply.token,
             reply: Box::new(admin_replies::to(script, request)),
         },
+        Request::Get { reply, .. } => Event::Got {
+            token: reply.token,
+            result: Err(GetError::NotFound),
+        },
+        Request::Transaction {
+            reply,
+            publish,
+            settle,
+        } => Event::Committed {
+            token: reply.token,
+            published: published(script, publish.items.len()),
+            settled: settled(script, settle.items.len()),
+        },
         Request::Connect { .. }
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
+        | Request::Pool { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }
@@ -155,6 +169,7 @@ pub(super) fn deliveries(script: &mut Script<'_>, now: Millis) -> DeliveryBatch 
             id: id(script),
             at: DeliveryItem::RESOLVED,
             len: at(chunk.len() - start),
+            form: tanda_engine::Form::Fila,
             has_attributes: false,
             chunk: 0,
             start: at(start),

@@ -367,6 +367,8 @@ fn token(request: &Request) -> Option<u32> {
     match request {
         Request::Publish { reply, .. }
         | Request::Settle { reply, .. }
+        | Request::Get { reply, .. }
+        | Request::Transaction { reply, .. }
         | Request::Admin { reply, .. } => Some(reply.token),
         Request::Subscribe { sub, .. } => Some(sub.token),
         Request::Connect { .. }
@@ -374,6 +376,7 @@ fn token(request: &Request) -> Option<u32> {
         | Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
+        | Request::Pool { .. }
         | Request::ScriptDone { .. } => None,
     }
 }

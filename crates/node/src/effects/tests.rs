@@ -74,6 +74,8 @@ fn name(released: (ConnId, Event)) -> String {
         Event::SubscribeFailed { token, .. } => format!("refused {token}"),
         Event::Delivery { token, batch } => format!("delivery {token}:{}", batch.items[0].id.0),
         Event::SubscriptionEnded { token, .. } => format!("ended {token}"),
+        Event::Committed { token, .. } => format!("committed {token}"),
+        Event::Got { token, .. } => format!("got {token}"),
         Event::Admin { token, .. } => format!("admin {token}"),
         Event::StorageFailed { token } => format!("failed {token}"),
     };

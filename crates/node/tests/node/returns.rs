@@ -48,7 +48,10 @@ fn an_unsubscribe_returns_what_was_not_released() {
     let consumer = sub(CONSUMER, 9);
     world.subscribe(consumer, "jobs", None);
     world.run();
-    world.handle(Request::Unsubscribe { sub: consumer });
+    world.handle(Request::Unsubscribe {
+        sub: consumer,
+        held: tanda_engine::Held::Requeue,
+    });
     world.settle_down();
     assert_eq!(world.received(consumer), []);
     assert_eq!(world.node.stats().returned_messages, 4);
@@ -100,7 +103,10 @@ fn returned_budget_and_credit_serve_again() {
     let first = sub(CONSUMER, 9);
     world.subscribe(first, "jobs", Some(1));
     world.run();
-    world.handle(Request::Unsubscribe { sub: first });
+    world.handle(Request::Unsubscribe {
+        sub: first,
+        held: tanda_engine::Held::Requeue,
+    });
     let second = sub(CONSUMER, 10);
     world.subscribe(second, "jobs", None);
     world.settle_down();

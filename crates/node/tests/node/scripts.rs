@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use crate::support::{CONSUMER, START, World, config, crash_and_reopen_with, named, stored, sub};
 use tanda_engine::{
-    AdminRequest, CallContent, Classification, Content, QueueChanges, QueueSpec, Request,
+    AdminRequest, CallContent, Classification, Content, Form, QueueChanges, QueueSpec, Request,
     ScriptFailure, ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
 };
 use tanda_node::NodeConfig;
@@ -54,7 +54,7 @@ fn payload(job: &ScriptJob) -> Vec<u8> {
             let CallContent::Here(bytes) = &calls[0].content else {
                 panic!("{job:?}")
             };
-            Content::new(bytes).payload().unwrap().to_vec()
+            Content::new(Form::Fila, bytes).payload().unwrap().to_vec()
         }
         other => panic!("{other:?}"),
     }

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Event, LeaseMode, MessageId,
     Millis, PublishBatch, PublishItem, PublishResult, PublishTarget, QueueSpec, QueueStats,
-    ReplyTo, Request, SettleBatch, SettleItem, SettleResult, Settlement, Span, SubId,
+    ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, SettleResult, Settlement, Span, SubId,
     SubscribeSpec,
 };
 use tanda_node::{Node, NodeConfig};
@@ -216,11 +216,12 @@ impl World {
             items: ids
                 .iter()
                 .map(|id| SettleItem {
-                    queue: span(0, queue.len()),
+                    queue: SettleQueue::Name(span(0, queue.len())),
                     id: *id,
                     settlement,
                 })
                 .collect(),
+            ..SettleBatch::default()
         };
         self.handle(Request::Settle { reply, batch });
         token
@@ -243,6 +244,7 @@ impl World {
             credit,
             lease: LeaseMode::Timed,
             throttles: Vec::new(),
+            ..SubscribeSpec::default()
         };
         self.handle(Request::Subscribe { sub, spec });
     }
@@ -339,13 +341,14 @@ pub(crate) fn publish_batch(queue: &str, payloads: &[Vec<u8>]) -> PublishBatch {
                 idempotency_key: None,
                 priority: 0,
                 transient: false,
+                ..PublishItem::default()
             }
         })
         .collect();
     PublishBatch {
         data: data.into(),
         items,
-        routes: Vec::new(),
+        ..PublishBatch::default()
     }
 }
 

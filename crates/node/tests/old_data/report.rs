@@ -185,7 +185,10 @@ fn drain(world: &mut World, text: &mut String, queue: &str, consumer: SubId) {
         }
         world.pass(60_000, 60_000);
     }
-    world.handle(Request::Unsubscribe { sub: consumer });
+    world.handle(Request::Unsubscribe {
+        sub: consumer,
+        held: tanda_engine::Held::Requeue,
+    });
     let counts = world.stats(queue).counts;
     assert_eq!((counts.depth, counts.in_flight, counts.bytes), (0, 0, 0));
 }

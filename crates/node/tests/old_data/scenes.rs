@@ -152,7 +152,10 @@ fn settle_some(world: &mut World) {
         &[held[1].id],
         Settlement::Extend { by_ms: 7_000_000 },
     );
-    world.handle(Request::Unsubscribe { sub: consumer });
+    world.handle(Request::Unsubscribe {
+        sub: consumer,
+        held: tanda_engine::Held::Requeue,
+    });
     for queue in ["seq", "fast"] {
         let consumer = sub(CONSUMER, 2);
         world.subscribe(consumer, queue, Some(2));
@@ -160,7 +163,10 @@ fn settle_some(world: &mut World) {
         let received = world.received(consumer);
         world.settle(queue, &[received[0].id], Settlement::Ack);
         world.settle_down();
-        world.handle(Request::Unsubscribe { sub: consumer });
+        world.handle(Request::Unsubscribe {
+            sub: consumer,
+            held: tanda_engine::Held::Requeue,
+        });
     }
     world.settle_down();
 }
@@ -299,7 +305,10 @@ fn drain(world: &mut World, queue: &str, count: usize) {
     let ids: Vec<_> = world.received(consumer).iter().map(|it| it.id).collect();
     assert_eq!(ids.len(), count);
     world.settle(queue, &ids, Settlement::Ack);
-    world.handle(Request::Unsubscribe { sub: consumer });
+    world.handle(Request::Unsubscribe {
+        sub: consumer,
+        held: tanda_engine::Held::Requeue,
+    });
     world.settle_down();
 }
 
@@ -326,7 +335,7 @@ pub(crate) fn send(world: &mut World, queue: &str, messages: &[Message<'_>]) {
                 ..item(PublishTarget::Name(span(0, queue.len())), content)
             }],
             data: data.into(),
-            routes: Vec::new(),
+            ..PublishBatch::default()
         };
         let reply = ReplyTo {
             conn: PRODUCER,
@@ -346,6 +355,7 @@ fn item(target: PublishTarget, content: Span) -> PublishItem {
         idempotency_key: None,
         priority: 0,
         transient: false,
+        ..PublishItem::default()
     }
 }
 

@@ -330,6 +330,9 @@ impl Connection {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
+            | Request::Get { .. }
+            | Request::Pool { .. }
+            | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::ScriptDone { .. } => {}
         }

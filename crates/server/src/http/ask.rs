@@ -110,7 +110,9 @@ impl Asker {
 const fn token_of(event: &Event) -> Option<u32> {
     match event {
         Event::Admin { token, .. } | Event::StorageFailed { token } => Some(*token),
-        Event::Published { .. }
+        Event::Committed { .. }
+        | Event::Got { .. }
+        | Event::Published { .. }
         | Event::Settled { .. }
         | Event::Subscribed { .. }
         | Event::SubscribeFailed { .. }

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use tanda_engine::{
-    CallContent, Decision, EnqueueCall, FailureCall, FailureReason, MessageId, QueueId,
+    CallContent, Decision, EnqueueCall, FailureCall, FailureReason, Form, MessageId, QueueId,
     QueueScripts, ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
 };
 use tanda_script::Limits;
@@ -95,6 +95,7 @@ fn enqueue(count: usize) -> ScriptTask {
 fn call(content: CallContent) -> EnqueueCall {
     EnqueueCall {
         content,
+        form: Form::Fila,
         fairness_key: "".into(),
         weight: 1,
     }
@@ -155,6 +156,7 @@ fn decisions_on_failures_come_back() {
     end";
     let call = |reason, error: &'static str| FailureCall {
         content: content("a"),
+        form: Form::Fila,
         id: MessageId(7),
         attempts: 2,
         redrives: 0,

@@ -185,7 +185,9 @@ const fn is_here(content: &CallContent) -> bool {
 
 fn enqueue_call(call: &EnqueueCall) -> tanda_script::EnqueueCall<'_> {
     let content = call.content.bytes();
-    let payload = Content::new(content).payload().unwrap_or_default();
+    let payload = Content::new(call.form, content)
+        .payload()
+        .unwrap_or_default();
     let key = call.fairness_key.as_bytes();
     tanda_script::EnqueueCall {
         content,

@@ -220,6 +220,9 @@ impl<D: Disk> Driver<D> {
                 | Request::Subscribe { .. }
                 | Request::Grant { .. }
                 | Request::Unsubscribe { .. }
+                | Request::Get { .. }
+                | Request::Pool { .. }
+                | Request::Transaction { .. }
                 | Request::Admin { .. }
                 | Request::ScriptDone { .. } => None,
             };

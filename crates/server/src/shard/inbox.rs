@@ -359,12 +359,15 @@ const fn standing(request: &Request) -> Standing {
         Request::Connect { .. } | Request::Disconnect { .. } | Request::ScriptDone { .. } => {
             Standing::Always
         }
-        Request::Drained { .. } | Request::Grant { .. } | Request::Unsubscribe { .. } => {
-            Standing::Bookkeeping
-        }
+        Request::Drained { .. }
+        | Request::Grant { .. }
+        | Request::Pool { .. }
+        | Request::Unsubscribe { .. } => Standing::Bookkeeping,
         Request::Publish { .. }
         | Request::Settle { .. }
         | Request::Subscribe { .. }
+        | Request::Get { .. }
+        | Request::Transaction { .. }
         | Request::Admin { .. } => Standing::Ordinary,
     }
 }

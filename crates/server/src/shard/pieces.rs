@@ -153,6 +153,10 @@ impl Pieces {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
+            | Request::Get { .. }
+            | Request::Pool { .. }
+            // It is one step of the log: it cannot be taken in pieces.
+            | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::ScriptDone { .. } => return Some(request),
         };
@@ -184,6 +188,8 @@ impl Pieces {
             | Event::SubscribeFailed { .. }
             | Event::Delivery { .. }
             | Event::SubscriptionEnded { .. }
+            | Event::Committed { .. }
+            | Event::Got { .. }
             | Event::Admin { .. } => return None,
         };
         let (id, index) = self.out.remove(&token)?;
@@ -269,6 +275,9 @@ fn is_large(request: &Request) -> bool {
         | Request::Subscribe { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
+        | Request::Get { .. }
+        | Request::Pool { .. }
+        | Request::Transaction { .. }
         | Request::Admin { .. }
         | Request::ScriptDone { .. } => 0,
     };
@@ -279,13 +288,16 @@ fn conn_of(request: &Request) -> Option<ConnId> {
     match request {
         Request::Connect { conn, .. }
         | Request::Disconnect { conn }
-        | Request::Drained { conn, .. } => Some(*conn),
+        | Request::Drained { conn, .. }
+        | Request::Pool { conn, .. } => Some(*conn),
         Request::Publish { reply, .. }
         | Request::Settle { reply, .. }
+        | Request::Get { reply, .. }
+        | Request::Transaction { reply, .. }
         | Request::Admin { reply, .. } => Some(reply.conn),
         Request::Subscribe { sub, .. }
         | Request::Grant { sub, .. }
-        | Request::Unsubscribe { sub } => Some(sub.conn),
+        | Request::Unsubscribe { sub, .. } => Some(sub.conn),
         Request::ScriptDone { .. } => None,
     }
 }
@@ -307,6 +319,7 @@ mod tests {
             idempotency_key: None,
             priority: 0,
             transient: false,
+            ..PublishItem::default()
         };
         let reply = ReplyTo {
             conn: ConnId(conn),
@@ -379,7 +392,9 @@ mod tests {
         };
         let time = |result: &PublishResult| match result {
             PublishResult::Stored(id) => id.to_bytes()[0],
-            PublishResult::Duplicate(_) | PublishResult::Refused(_) => 0,
+            PublishResult::Duplicate(_) | PublishResult::Unroutable | PublishResult::Refused(_) => {
+                0
+            }
         };
         let times: Vec<u8> = results.iter().map(time).collect();
         let expected = [vec![1; PIECE_ITEMS], vec![2; PIECE_ITEMS], vec![3]].concat();

@@ -123,6 +123,7 @@ impl Bench {
             idempotency_key: None,
             priority: 0,
             transient: false,
+            ..PublishItem::default()
         };
         self.send(Request::Publish {
             reply: reply(2),

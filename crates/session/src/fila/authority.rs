@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use tanda_engine::{
     Caller, CredentialError, KeyTable, Millis, Permission, PublishError, PublishItem,
-    PublishTarget, SettleError, SettleItem, Settlement,
+    PublishTarget, SettleError, SettleItem, SettleQueue, Settlement,
 };
 use tanda_wire::fila::ErrorCode;
 
@@ -217,7 +217,10 @@ impl Link {
         }
         let mut gate = Gate::new(&self.authority.caller, Permission::Consume);
         for item in items {
-            if !gate.admits(item.queue.text(&call.body)) {
+            let SettleQueue::Name(queue) = item.queue else {
+                continue;
+            };
+            if !gate.admits(queue.text(&call.body)) {
                 item.settlement = Settlement::Refused(SettleError::Forbidden);
             }
         }

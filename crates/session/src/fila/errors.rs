@@ -9,7 +9,9 @@ use tanda_wire::fila::ErrorCode;
 /// One item of an `EnqueueResult`.
 pub(super) const fn publish(error: PublishError) -> ErrorCode {
     match error {
-        PublishError::QueueNotFound => ErrorCode::QueueNotFound,
+        PublishError::QueueNotFound
+        | PublishError::ExchangeNotFound
+        | PublishError::ExchangeInternal => ErrorCode::QueueNotFound,
         PublishError::ReservedQueueName => ErrorCode::ReservedQueueName,
         PublishError::Forbidden => ErrorCode::Forbidden,
         PublishError::OrderingKeyMissing => ErrorCode::OrderingKeyMissing,
@@ -51,6 +53,9 @@ pub(super) fn subscribe(error: &SubscribeError) -> (ErrorCode, String) {
             ErrorCode::InvalidThrottle,
             format!("throttle {name:?}: {problem}"),
         ),
+        SubscribeError::ResourceLocked(text) | SubscribeError::AccessRefused(text) => {
+            (ErrorCode::Forbidden, text.clone())
+        }
         SubscribeError::ThrottleConflict { name } => (
             ErrorCode::ThrottleConflict,
             format!(

@@ -1,9 +1,8 @@
 //! What the engine says, as frames.
 
-use bytes::Bytes;
 use tanda_engine::{
     DeliveryBatch, Event, MessageId, PublishError, PublishResult, Request, SettleBatch, SettleItem,
-    SettleResult, Settlement, Span, SubscribeError, SubscriptionEnd,
+    SettleQueue, SettleResult, Settlement, SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::fila::consume::ConsumeOk;
 use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta};
@@ -43,6 +42,8 @@ pub(super) fn on_event(link: &mut Link, event: Event) {
             }
         }
         Event::StorageFailed { token } => storage_failed(link, token),
+        // Answers to what this protocol never asks.
+        Event::Committed { .. } | Event::Got { .. } => {}
     }
 }
 
@@ -62,6 +63,8 @@ fn published(link: &mut Link, token: u32, results: &[PublishResult]) {
                 let (code, id, duplicate) = match result {
                     PublishResult::Stored(id) => (ErrorCode::Ok, *id, false),
                     PublishResult::Duplicate(id) => (ErrorCode::Ok, *id, true),
+                    // Fila names queues; a message that goes to none of them was refused.
+                    PublishResult::Unroutable => (ErrorCode::QueueNotFound, MessageId::NIL, false),
                     PublishResult::Refused(error) => {
                         (errors::publish(*error), MessageId::NIL, false)
                     }
@@ -149,6 +152,11 @@ fn subscription_ended(link: &mut Link, token: u32, reason: SubscriptionEnd) {
     if let Some(entry) = link.slots.remove(token) {
         let (code, text) = match reason {
             SubscriptionEnd::QueueDeleted => (ErrorCode::QueueNotFound, "the queue was deleted"),
+            // Fila's subscriptions ask for no such time.
+            SubscriptionEnd::AckTimedOut { .. } => (
+                ErrorCode::InternalError,
+                "a message was held unsettled for too long",
+            ),
         };
         link.outbound.error(entry.request_id, code, text, &[]);
     }
@@ -217,16 +225,11 @@ fn give_back(link: &mut Link, batch: &DeliveryBatch) {
     if link.now.after_ms(GIVE_BACK_MARGIN_MS) >= batch.lease_expires_at {
         return;
     }
-    let data = Bytes::copy_from_slice(batch.queue.as_bytes());
-    let queue = Span {
-        start: 0,
-        len: u32::try_from(data.len()).unwrap_or(u32::MAX),
-    };
     let items = batch
         .items
         .iter()
         .map(|item| SettleItem {
-            queue,
+            queue: SettleQueue::Id(batch.queue_id),
             id: item.id,
             settlement: Settlement::Unsent {
                 consumer: batch.consumer,
@@ -238,6 +241,9 @@ fn give_back(link: &mut Link, batch: &DeliveryBatch) {
     let reply = link.reply_to(Slots::NO_ANSWER);
     link.requests.push(Request::Settle {
         reply,
-        batch: SettleBatch { data, items },
+        batch: SettleBatch {
+            items,
+            ..SettleBatch::default()
+        },
     });
 }

@@ -42,6 +42,18 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         AdminReply::ApiKeys(keys) => list(link, id, keys),
         AdminReply::Acl(result) => acl(link, id, result),
         AdminReply::Created(_)
+        | AdminReply::Vhost(_)
+        | AdminReply::VhostChanged(_)
+        | AdminReply::Vhosts(_)
+        | AdminReply::ExchangeDeclared(_)
+        | AdminReply::ExchangeDeleted(_)
+        | AdminReply::Bound(_)
+        | AdminReply::Unbound(_)
+        | AdminReply::Exchanges(_)
+        | AdminReply::Bindings(_)
+        | AdminReply::QueueDeclared(_)
+        | AdminReply::QueueRemoved(_)
+        | AdminReply::QueuePurged(_)
         | AdminReply::Updated(_)
         | AdminReply::Deleted(_)
         | AdminReply::Purged(_)

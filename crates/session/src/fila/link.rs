@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tanda_engine::{AdminRequest, ConnId, Millis, ReplyTo, Request, SubId};
+use tanda_engine::{AdminRequest, ConnId, Held, Millis, ReplyTo, Request, SubId};
 use tanda_wire::cursor::{DecodeError, Reader};
 use tanda_wire::fila::error::META_RETRY_AFTER_MS;
 use tanda_wire::fila::{Body, ErrorCode, Opcode};
@@ -126,7 +126,10 @@ impl Link {
     pub(super) fn cancel(&mut self, request_id: u32) {
         if let Some(token) = self.slots.cancel(request_id) {
             let sub = self.sub_id(token);
-            self.requests.push(Request::Unsubscribe { sub });
+            self.requests.push(Request::Unsubscribe {
+                sub,
+                held: Held::Requeue,
+            });
         }
     }
 }

@@ -176,6 +176,8 @@ impl FilaSession {
         let token = match &request {
             Request::Publish { reply, .. }
             | Request::Settle { reply, .. }
+            | Request::Get { reply, .. }
+            | Request::Transaction { reply, .. }
             | Request::Admin { reply, .. } => reply.token,
             Request::Subscribe { sub, .. } => sub.token,
             Request::Connect { .. }
@@ -183,6 +185,7 @@ impl FilaSession {
             | Request::Drained { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
+            | Request::Pool { .. }
             | Request::ScriptDone { .. } => {
                 return self.link.requests.keep(self.link.now, request);
             }

@@ -28,7 +28,7 @@ pub(super) fn on_enqueue(link: &mut Link, call: Call) {
     let batch = PublishBatch {
         data: call.body,
         items,
-        routes: Vec::new(),
+        ..PublishBatch::default()
     };
     link.requests.push(Request::Publish { reply, batch });
 }
@@ -77,8 +77,7 @@ fn item(message: &EnqueueMessage<'_>, max_message_bytes: u32) -> PublishItem {
         idempotency_key: message
             .idempotency_key
             .map(|key| span(message.idempotency_key_start, key.len())),
-        priority: 0,
-        transient: false,
+        ..PublishItem::default()
     }
 }
 

@@ -1,6 +1,6 @@
 //! `Ack`, `Nack` and `ExtendLease`.
 
-use tanda_engine::{MessageId, Request, SettleBatch, SettleItem, Settlement};
+use tanda_engine::{MessageId, Request, SettleBatch, SettleItem, SettleQueue, Settlement};
 use tanda_wire::fila::batch::Batch;
 use tanda_wire::fila::field::Field;
 use tanda_wire::fila::settle::{AckItem, ExtendItem, NackItem};
@@ -11,7 +11,7 @@ use super::slots::Kind;
 
 pub(super) fn on_ack(link: &mut Link, call: Call) {
     let items = decode_items(link, &call, |item: &AckItem<'_>| SettleItem {
-        queue: span(item.queue_start, item.queue.len()),
+        queue: SettleQueue::Name(span(item.queue_start, item.queue.len())),
         id: MessageId::from_bytes(item.message_id),
         settlement: Settlement::Ack,
     });
@@ -20,7 +20,7 @@ pub(super) fn on_ack(link: &mut Link, call: Call) {
 
 pub(super) fn on_nack(link: &mut Link, call: Call) {
     let items = decode_items(link, &call, |item: &NackItem<'_>| SettleItem {
-        queue: span(item.queue_start, item.queue.len()),
+        queue: SettleQueue::Name(span(item.queue_start, item.queue.len())),
         id: MessageId::from_bytes(item.message_id),
         settlement: Settlement::Fail {
             error: span(item.error_start, item.error.len()),
@@ -32,7 +32,7 @@ pub(super) fn on_nack(link: &mut Link, call: Call) {
 
 pub(super) fn on_extend(link: &mut Link, call: Call) {
     let items = decode_items(link, &call, |item: &ExtendItem<'_>| SettleItem {
-        queue: span(item.queue_start, item.queue.len()),
+        queue: SettleQueue::Name(span(item.queue_start, item.queue.len())),
         id: MessageId::from_bytes(item.message_id),
         settlement: Settlement::Extend {
             by_ms: item.extend_by_ms,
@@ -79,6 +79,7 @@ fn settle(link: &mut Link, call: Call, items: Option<Vec<SettleItem>>, kind: Kin
     let batch = SettleBatch {
         data: call.body,
         items,
+        ..SettleBatch::default()
     };
     link.requests.push(Request::Settle { reply, batch });
 }

@@ -27,6 +27,7 @@ pub(super) fn on_consume(link: &mut Link, call: &Call, has_credit: bool) {
         credit: Some(consume.credit).filter(|credit| has_credit && *credit > 0),
         lease: LeaseMode::Timed,
         throttles,
+        ..SubscribeSpec::default()
     };
     let Some(token) = link.slot(call.request_id, Kind::Subscribing) else {
         return;

@@ -85,6 +85,18 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::AclSet(_)
         | AdminReply::Acl(_) => key_replies::on_reply(link, entry, reply),
         AdminReply::Purged(_)
+        | AdminReply::Vhost(_)
+        | AdminReply::VhostChanged(_)
+        | AdminReply::Vhosts(_)
+        | AdminReply::ExchangeDeclared(_)
+        | AdminReply::ExchangeDeleted(_)
+        | AdminReply::Bound(_)
+        | AdminReply::Unbound(_)
+        | AdminReply::Exchanges(_)
+        | AdminReply::Bindings(_)
+        | AdminReply::QueueDeclared(_)
+        | AdminReply::QueueRemoved(_)
+        | AdminReply::QueuePurged(_)
         | AdminReply::ScriptsChecked(_)
         | AdminReply::Explained(_)
         | AdminReply::Bootstrapped(_) => {

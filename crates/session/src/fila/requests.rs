@@ -138,6 +138,9 @@ mod tests {
                 | Request::Settle { .. }
                 | Request::Subscribe { .. }
                 | Request::Unsubscribe { .. }
+                | Request::Get { .. }
+                | Request::Pool { .. }
+                | Request::Transaction { .. }
                 | Request::Admin { .. }
                 | Request::ScriptDone { .. } => panic!("not pushed here: {request:?}"),
             });

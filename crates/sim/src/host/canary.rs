@@ -57,6 +57,9 @@ impl Toll {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
+            | Request::Get { .. }
+            | Request::Pool { .. }
+            | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::ScriptDone { .. } => return None,
         };

@@ -112,6 +112,9 @@ impl Conn {
             | Request::Subscribe { .. }
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
+            | Request::Get { .. }
+            | Request::Pool { .. }
+            | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::ScriptDone { .. } => return,
         };

@@ -52,6 +52,8 @@ impl Host {
             | Event::Subscribed { .. }
             | Event::SubscribeFailed { .. }
             | Event::Delivery { .. }
+            | Event::Committed { .. }
+            | Event::Got { .. }
             | Event::SubscriptionEnded { .. } => Some(Answer::Unknown),
         };
     }

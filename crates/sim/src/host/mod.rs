@@ -394,6 +394,8 @@ const fn name_of(event: &Event) -> &'static str {
         Event::SubscribeFailed { .. } => "subscribe failed",
         Event::Delivery { .. } => "delivery",
         Event::SubscriptionEnded { .. } => "subscription ended",
+        Event::Committed { .. } => "committed",
+        Event::Got { .. } => "got",
         Event::Admin { .. } => "admin",
         Event::StorageFailed { .. } => "storage failed",
     }

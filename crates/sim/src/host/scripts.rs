@@ -2,8 +2,8 @@
 //! its seed has it, and gives jobs back in any order.
 
 use tanda_engine::{
-    CallContent, Classification, Content, Decision, FailureCall, Millis, Request, ScriptFault,
-    ScriptJob, ScriptOutcome, ScriptTask,
+    CallContent, Classification, Content, Decision, FailureCall, Form, Millis, Request,
+    ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
 };
 
 use super::Host;
@@ -113,8 +113,8 @@ fn classify(canary: Canary, content: &CallContent) -> Result<Classification, Scr
     if canary == Canary::IgnoredScripts {
         return Ok(Classification::default());
     }
-    let tag = Content::new(content.bytes()).header(TAG_HEADER.as_bytes());
-    let tag = tag.and_then(|tag| str::from_utf8(tag).ok()?.parse::<usize>().ok());
+    let tag = Content::new(Form::Fila, content.bytes()).header(TAG_HEADER.as_bytes());
+    let tag = tag.and_then(|tag| str::from_utf8(&tag).ok()?.parse::<usize>().ok());
     let Some(tag) = tag else {
         return Err(ScriptFault::Failed("no tag".to_owned()));
     };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, Event, LeaseMode, Millis,
-    QueueChanges, ReplyTo, Request, SettleBatch, SettleItem, Settlement, Span, SubId,
+    QueueChanges, ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span, SubId,
     SubscribeSpec,
 };
 use tanda_node::Node;
@@ -65,6 +65,7 @@ impl Drain<'_> {
                 credit: None,
                 lease: LeaseMode::Timed,
                 throttles: Vec::new(),
+                ..SubscribeSpec::default()
             };
             let sub = SubId { conn: CONN, token };
             self.ask(Request::Subscribe { sub, spec });
@@ -121,7 +122,7 @@ impl Drain<'_> {
             let stored = delivered_was_sent::Stored {
                 id: item.id.0,
                 queue: &batch.queue,
-                content: Content::new(batch.content(item)).without_attributes(),
+                content: Content::new(item.form, batch.content(item)).without_attributes(),
                 fairness_key: batch.fairness_key(item),
                 weight: item.weight,
             };
@@ -131,10 +132,10 @@ impl Drain<'_> {
                 format!("{:032x} came twice out of a restored broker", item.id.0)
             })?;
             items.push(SettleItem {
-                queue: Span {
+                queue: SettleQueue::Name(Span {
                     start: 0,
                     len: u32::try_from(name.len()).unwrap_or(u32::MAX),
-                },
+                }),
                 id: item.id,
                 settlement: Settlement::Ack,
             });
@@ -143,7 +144,11 @@ impl Drain<'_> {
             conn: CONN,
             token: 0,
         };
-        let batch = SettleBatch { data: name, items };
+        let batch = SettleBatch {
+            data: name,
+            items,
+            ..SettleBatch::default()
+        };
         self.ask(Request::Settle { reply, batch });
         Ok(())
     }
@@ -180,6 +185,8 @@ impl Drain<'_> {
                 Event::Published { .. }
                 | Event::Settled { .. }
                 | Event::Subscribed { .. }
+                | Event::Committed { .. }
+                | Event::Got { .. }
                 | Event::SubscribeFailed { .. }
                 | Event::SubscriptionEnded { .. }
                 | Event::StorageFailed { .. } => {}

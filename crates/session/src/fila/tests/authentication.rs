@@ -282,7 +282,7 @@ fn a_revocation_ends_subscriptions_and_deliveries_at_once() {
     let ended: Vec<u32> = requests
         .iter()
         .filter_map(|request| match request {
-            Request::Unsubscribe { sub } => Some(sub.token),
+            Request::Unsubscribe { sub, .. } => Some(sub.token),
             Request::Drained { bytes, .. } => {
                 assert_eq!(*bytes, deliveries(&[b"never", b"seen"]).budget_bytes());
                 None
@@ -397,7 +397,7 @@ fn new_permissions_are_in_force_at_once() {
     peer.session.on_keys(peer.now, &keys.table());
     let text = peer.refusal(7, ErrorCode::Forbidden);
     assert!(text.contains("\"q\""), "{text}");
-    assert!(matches!(peer.request(), Request::Unsubscribe { sub } if sub.token == q));
+    assert!(matches!(peer.request(), Request::Unsubscribe { sub, .. } if sub.token == q));
     peer.event(Event::Subscribed {
         token: r.token,
         consumer: 1,

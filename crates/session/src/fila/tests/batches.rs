@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     Event, MessageId, Millis, PublishError, PublishResult, PublishTarget, Request, SettleError,
-    Settlement,
+    SettleQueue, Settlement,
 };
 use tanda_wire::fila::enqueue::{
     EnqueueItem, EnqueueItemResult, EnqueueMessage, EnqueueResult, EnqueueWriter,
@@ -77,8 +77,8 @@ fn an_enqueue_becomes_one_publish_with_spans_into_the_frame() {
         panic!("{second:?}")
     };
     assert_eq!(queue.text(&batch.data), "other");
-    let view = tanda_engine::Content::new(second.content.of(&batch.data));
-    assert_eq!(view.header(b"a"), Some(b"1".as_slice()));
+    let view = tanda_engine::Content::new(tanda_engine::Form::Fila, second.content.of(&batch.data));
+    assert_eq!(view.header(b"a").as_deref(), Some(b"1".as_slice()));
     assert_eq!(view.payload(), Ok(b"".as_slice()));
     assert_eq!(second.fairness_key.text(&batch.data), "tenant");
     assert_eq!((second.weight, second.delay_ms), (7, 1 << 40));
@@ -307,13 +307,13 @@ fn acks_nacks_and_extensions_become_settlements() {
         panic!()
     };
     for batch in [acks, nacks, extensions] {
-        assert_eq!(batch.items[0].queue.text(&batch.data), "orders");
+        assert_eq!(name_of(batch.items[0].queue, &batch.data), "orders");
         assert_eq!(batch.items[0].id, id(4, 2));
     }
     assert_eq!(acks.items[0].settlement, Settlement::Ack);
     assert_eq!(
-        (acks.items[1].id, acks.items[1].queue.len),
-        (MessageId::NIL, 0)
+        (acks.items[1].id, name_of(acks.items[1].queue, &acks.data)),
+        (MessageId::NIL, "")
     );
     for (item, expected) in nacks.items.iter().zip([Some(0), None]) {
         let Settlement::Fail {
@@ -465,4 +465,11 @@ fn the_overhead_examples_of_the_protocol_decode() {
     assert_eq!(batch.items.len(), 100);
     assert!(batch.items.iter().all(|item| item.content.len == 1030));
     assert_eq!(<EnqueueMessage<'_> as Field<'_>>::SIZE_MIN, 12);
+}
+
+fn name_of(queue: SettleQueue, data: &[u8]) -> &str {
+    match queue {
+        SettleQueue::Name(name) => name.text(data),
+        SettleQueue::Id(id) => panic!("{id} and no name"),
+    }
 }

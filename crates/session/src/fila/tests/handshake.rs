@@ -152,6 +152,7 @@ fn credit_counts_only_when_both_sides_speak_of_it() {
                 credit,
                 lease: LeaseMode::Timed,
                 throttles: Vec::new(),
+                ..SubscribeSpec::default()
             }
         );
     }

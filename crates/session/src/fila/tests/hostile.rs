@@ -138,6 +138,9 @@ fn plain_answer(request: &Request) -> Option<Event> {
         | Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
+        | Request::Pool { .. }
+        | Request::Get { .. }
+        | Request::Transaction { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

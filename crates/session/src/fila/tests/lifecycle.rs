@@ -213,8 +213,14 @@ fn disconnect_finishes_what_is_under_way() {
     let [
         Request::Publish { reply, .. },
         Request::Subscribe { sub: wanted, .. },
-        Request::Unsubscribe { sub: first },
-        Request::Unsubscribe { sub: second },
+        Request::Unsubscribe {
+            sub: first,
+            held: tanda_engine::Held::Requeue,
+        },
+        Request::Unsubscribe {
+            sub: second,
+            held: tanda_engine::Held::Requeue,
+        },
     ] = &requests[..]
     else {
         panic!("{requests:?}")
@@ -257,7 +263,7 @@ fn the_end_of_the_input_is_like_a_disconnect() {
     peer.send(&[0, 0, 0, 100, 0x10]);
     peer.session.on_end(peer.now);
     let request = peer.request();
-    assert!(matches!(request, Request::Unsubscribe { sub } if sub.token == subscribed));
+    assert!(matches!(request, Request::Unsubscribe { sub, .. } if sub.token == subscribed));
     assert!(!peer.session.is_closing());
     peer.event(Event::StorageFailed { token: asked });
     assert_eq!(peer.frame().header, FrameHeader::new(Opcode::Error, 2));

@@ -248,13 +248,16 @@ fn token(request: &Request) -> u32 {
     match request {
         Request::Publish { reply, .. }
         | Request::Settle { reply, .. }
+        | Request::Get { reply, .. }
+        | Request::Transaction { reply, .. }
         | Request::Admin { reply, .. } => reply.token,
         Request::Subscribe { sub, .. }
         | Request::Grant { sub, .. }
-        | Request::Unsubscribe { sub } => sub.token,
+        | Request::Unsubscribe { sub, .. } => sub.token,
         Request::Connect { .. }
         | Request::Disconnect { .. }
         | Request::Drained { .. }
+        | Request::Pool { .. }
         | Request::ScriptDone { .. } => panic!("no token in {request:?}"),
     }
 }
@@ -275,6 +278,7 @@ fn content(payload: &[u8]) -> Vec<u8> {
 /// Deliveries of these payloads, with ids 1, 2 and so on.
 fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
     let mut batch = DeliveryBatch {
+        queue_id: tanda_engine::QueueId(9),
         queue: "q".into(),
         leased_at: START,
         lease_expires_at: START.after_ms(30_000),
@@ -288,6 +292,7 @@ fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
             id: id(1_500, index as u128 + 1),
             at: DeliveryItem::RESOLVED,
             len: u32::try_from(content.len()).unwrap(),
+            form: tanda_engine::Form::Fila,
             has_attributes: false,
             chunk: 0,
             start: u32::try_from(chunk.len()).unwrap(),

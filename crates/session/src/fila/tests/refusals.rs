@@ -69,7 +69,10 @@ fn what_has_no_answer_is_offered_again_merged() {
     let [
         Request::Grant { sub: a, credit: 7 },
         Request::Grant { sub: b, credit: 3 },
-        Request::Unsubscribe { sub: c },
+        Request::Unsubscribe {
+            sub: c,
+            held: tanda_engine::Held::Requeue,
+        },
     ] = &requests[..]
     else {
         panic!("{requests:?}")

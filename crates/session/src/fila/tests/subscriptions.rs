@@ -1,8 +1,8 @@
 //! `Consume`, deliveries, and how subscriptions end.
 
 use tanda_engine::{
-    Event, KeyKind, MissingThrottleKey, Request, Settlement, SubscribeError, SubscriptionEnd,
-    ThrottleSpec,
+    Event, KeyKind, MissingThrottleKey, QueueId, Request, SettleQueue, Settlement, SubscribeError,
+    SubscriptionEnd, ThrottleSpec,
 };
 use tanda_wire::fila::consume::{
     CancelConsume, Consume, ConsumeOk, Credit, ThrottleDeclaration, ThrottleLimit,
@@ -261,7 +261,7 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
     let mut peer = Peer::open();
     let token = peer.subscribe(CONSUME);
     peer.call(CONSUME, &CancelConsume {});
-    let Request::Unsubscribe { sub } = peer.request() else {
+    let Request::Unsubscribe { sub, .. } = peer.request() else {
         panic!("no Unsubscribe")
     };
     assert_eq!(sub.token, token);
@@ -290,7 +290,7 @@ fn messages_on_their_way_when_it_was_cancelled_go_back() {
         redrives: 1,
     };
     assert_eq!(batch.items[0].settlement, unsent);
-    assert_eq!(batch.items[0].queue.text(&batch.data), "q");
+    assert_eq!(batch.items[0].queue, SettleQueue::Id(QueueId(9)));
     assert_eq!(batch.items[0].id, id(1_500, 1));
     peer.event(Event::Settled {
         token: reply.token,
@@ -340,7 +340,10 @@ fn a_consume_cancelled_before_its_answer_still_gets_it() {
     let requests = peer.requests();
     let [
         Request::Subscribe { sub, .. },
-        Request::Unsubscribe { sub: ended },
+        Request::Unsubscribe {
+            sub: ended,
+            held: tanda_engine::Held::Requeue,
+        },
     ] = &requests[..]
     else {
         panic!("{requests:?}")

@@ -1,0 +1,214 @@
+//! The forms of a message's headers and body.
+//!
+//! A content stays the bytes in which it came, from socket to disk to socket; it is looked into
+//! only when a key, a headers exchange, a script or another protocol asks. All integers are
+//! big-endian.
+//!
+//! - [`Form::Fila`]: `u16 count`, `count` times `u16 length, name, u16 length, value`, then
+//!   `u32 length, payload`.
+//! - [`Form::Amqp`] and [`Form::Fire`] share an envelope: `u8 length, exchange`,
+//!   `u8 length, routing key`, `u32 length, properties`, `u32 length, payload`. The properties of
+//!   AMQP are what follows the body's size in a content header: flags, then values. Those of
+//!   FireMQ are `u32 length, props` and then headers, each a MessagePack map as it came.
+//!
+//! What a script says of a message follows its payload in the same bytes: `u16 count`, `count`
+//! times `u16 length, name, u16 length, value`. So it goes wherever the content goes; consumers
+//! are not shown it.
+
+mod envelope;
+mod fila;
+
+use std::borrow::Cow;
+
+use envelope::Envelope;
+use fila::Fila;
+pub(crate) use fila::Pairs;
+
+/// The layout of a content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Form {
+    /// It came through Fila or Amaquet.
+    #[default]
+    Fila,
+    /// It came through AMQP 0-9-1.
+    Amqp,
+    /// It came through FireMQ.
+    Fire,
+}
+
+impl Form {
+    /// Its number in records; 0 is never written.
+    pub(crate) const fn byte(self) -> u8 {
+        match self {
+            Self::Fila => 0,
+            Self::Amqp => 1,
+            Self::Fire => 2,
+        }
+    }
+
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::Fila,
+            1 => Self::Amqp,
+            2 => Self::Fire,
+            _ => return None,
+        })
+    }
+}
+
+/// Why bytes are not a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentError;
+
+/// A view on a content's bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Content<'a> {
+    form: Form,
+    bytes: &'a [u8],
+}
+
+impl<'a> Content<'a> {
+    /// Views `bytes`; nothing is checked until it is asked for.
+    #[must_use]
+    pub const fn new(form: Form, bytes: &'a [u8]) -> Self {
+        Self { form, bytes }
+    }
+
+    /// Its layout.
+    #[must_use]
+    pub const fn form(self) -> Form {
+        self.form
+    }
+
+    /// The headers, in the order they were given, as text; ends early at malformed bytes.
+    #[must_use]
+    pub fn headers(self) -> Headers<'a> {
+        match self.form {
+            Form::Fila => Headers(Listed::Fila(Fila(self.bytes).headers())),
+            Form::Amqp | Form::Fire => Headers(Listed::Decoded(self.decoded().into_iter())),
+        }
+    }
+
+    /// The value of the last header called `name`, as text.
+    #[must_use]
+    pub fn header(self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
+        let named = self.headers().filter(|(n, _)| n.as_ref() == name);
+        named.last().map(|(_, value)| value)
+    }
+
+    /// The exchange it was published to; empty when it has no envelope.
+    #[must_use]
+    pub fn exchange(self) -> &'a str {
+        self.envelope()
+            .map_or("", |envelope| text(envelope.exchange))
+    }
+
+    /// The routing key it was published with; empty when it has no envelope.
+    #[must_use]
+    pub fn routing_key(self) -> &'a str {
+        self.envelope()
+            .map_or("", |envelope| text(envelope.routing_key))
+    }
+
+    /// Its properties in their protocol's bytes; empty when it has no envelope.
+    #[must_use]
+    pub fn properties(self) -> &'a [u8] {
+        self.envelope()
+            .map_or(&[][..], |envelope| envelope.properties)
+    }
+
+    /// The payload.
+    ///
+    /// # Errors
+    /// `ContentError` when the bytes are cut short.
+    pub fn payload(self) -> Result<&'a [u8], ContentError> {
+        self.split().map(|(payload, _)| payload)
+    }
+
+    /// The producer's part of the bytes: headers and payload. All of them when they are malformed.
+    #[must_use]
+    pub fn without_attributes(self) -> &'a [u8] {
+        let after = self.split().map_or(0, |(_, after)| after.len());
+        let len = self.bytes.len() - after;
+        self.bytes.get(..len).unwrap_or(self.bytes)
+    }
+
+    /// The attributes that a script gave the message, in the order it gave them; none when none
+    /// did. Ends early at malformed bytes.
+    pub fn attributes(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
+        Pairs::new(self.split().map_or(&[][..], |(_, after)| after))
+    }
+
+    /// The value of the attribute called `name`.
+    #[must_use]
+    pub fn attribute(self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut all = self.attributes();
+        all.find(|(n, _)| *n == name).map(|(_, value)| value)
+    }
+
+    /// Where attributes begin, which may be beyond these bytes; `None` when what is before the
+    /// payload is cut short.
+    pub(crate) fn attributes_at(self) -> Option<usize> {
+        match self.form {
+            Form::Fila => Fila(self.bytes).attributes_at(),
+            Form::Amqp | Form::Fire => envelope::attributes_at(self.bytes),
+        }
+    }
+
+    /// The payload and what follows it.
+    fn split(self) -> Result<(&'a [u8], &'a [u8]), ContentError> {
+        match self.form {
+            Form::Fila => Fila(self.bytes).split().ok_or(ContentError),
+            Form::Amqp | Form::Fire => {
+                let envelope = self.envelope().ok_or(ContentError)?;
+                Ok((envelope.payload, envelope.attributes))
+            }
+        }
+    }
+
+    fn envelope(self) -> Option<Envelope<'a>> {
+        match self.form {
+            Form::Fila => None,
+            Form::Amqp | Form::Fire => Envelope::read(self.bytes),
+        }
+    }
+
+    /// Headers and properties that are no text in the bytes.
+    fn decoded(self) -> Vec<Pair<'a>> {
+        Vec::new()
+    }
+}
+
+/// A header's name and value.
+type Pair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
+
+/// Headers, as text.
+#[derive(Debug)]
+pub struct Headers<'a>(Listed<'a>);
+
+#[derive(Debug)]
+enum Listed<'a> {
+    Fila(Pairs<'a>),
+    Decoded(std::vec::IntoIter<Pair<'a>>),
+}
+
+impl<'a> Iterator for Headers<'a> {
+    type Item = Pair<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match &mut self.0 {
+            Listed::Fila(pairs) => {
+                let (name, value) = pairs.next()?;
+                Some((name.into(), value.into()))
+            }
+            Listed::Decoded(pairs) => pairs.next(),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> &str {
+    core::str::from_utf8(bytes).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
