@@ -14,8 +14,8 @@ use crate::script::Redrive;
 use crate::validate::{check_changes, check_spec};
 use crate::{
     AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
-    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Reclassify, RedriveError, Redriven, ReplyTo,
-    UpdateQueueError, VhostId,
+    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Reclassify, RedriveError, Redriven,
+    ReplyTo, UpdateQueueError, VhostId,
 };
 
 /// Longest scripts that a queue can be given while the disk or memory is full.

@@ -9,6 +9,7 @@ mod admin_replies;
 mod answers;
 mod keys;
 mod peer;
+mod topology_replies;
 
 use peer::Peer;
 

@@ -11,19 +11,20 @@ use tanda_engine::{
     ThrottleLimit, ThrottleNotFound, ThrottleStats, ThrottleSummary, UpdateQueueError,
 };
 
+use super::topology_replies;
 use crate::script::Script;
 
 /// Entries of one list.
 const LIST_MAX: usize = 40;
 
 /// Draws an answer of one kind.
-type Make = fn(&mut Script<'_>) -> AdminReply;
+pub(super) type Make = fn(&mut Script<'_>) -> AdminReply;
 
 /// The byte of a script from which on an answer is one to its request.
 const FITTING: u8 = 64;
 
 /// All kinds; stored inputs know them by their places, so more come at the end.
-const ALL: [Make; 36] = [
+const ALL: [Make; 37] = [
     CREATED,
     CREATE_REFUSED,
     UPDATE_REFUSED,
@@ -60,6 +61,7 @@ const ALL: [Make; 36] = [
     ACL_REFUSED,
     ACL,
     KEY_UNKNOWN,
+    TOPOLOGY,
 ];
 
 const CREATED: Make = |script| AdminReply::Created(Ok(text(script)));
@@ -132,6 +134,11 @@ const ACL_SET: Make = |script| AdminReply::AclSet(Ok(key(script)));
 const ACL_REFUSED: Make = |script| AdminReply::AclSet(Err(acl_refused(script)));
 const ACL: Make = |script| AdminReply::Acl(Ok(acl(script)));
 
+const TOPOLOGY: Make = |script| {
+    let byte = script.byte();
+    drawn(script, &topology_replies::ALL, byte)
+};
+
 /// What an engine may answer to a request.
 fn fitting(request: &AdminRequest) -> &'static [Make] {
     match request {
@@ -158,6 +165,19 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         AdminRequest::ListApiKeys => &[KEYS],
         AdminRequest::SetAcl { .. } => &[ACL_SET, ACL_REFUSED],
         AdminRequest::GetAcl { .. } => &[ACL, KEY_UNKNOWN],
+        AdminRequest::OpenVhost { .. }
+        | AdminRequest::CreateVhost { .. }
+        | AdminRequest::DeleteVhost { .. }
+        | AdminRequest::ListVhosts
+        | AdminRequest::DeclareExchange(_)
+        | AdminRequest::DeleteExchange { .. }
+        | AdminRequest::Bind(_)
+        | AdminRequest::Unbind(_)
+        | AdminRequest::ListExchanges { .. }
+        | AdminRequest::ListBindings { .. }
+        | AdminRequest::DeclareQueue(_)
+        | AdminRequest::RemoveQueue { .. }
+        | AdminRequest::Purge { .. } => &[TOPOLOGY],
     }
 }
 
@@ -181,7 +201,7 @@ fn drawn(script: &mut Script<'_>, kinds: &[Make], byte: u8) -> AdminReply {
 }
 
 /// Text that may be longer than a string of the protocol can be.
-fn text(script: &mut Script<'_>) -> String {
+pub(super) fn text(script: &mut Script<'_>) -> String {
     let part = String::from_utf8_lossy(script.short()).into_owned();
     let times = match script.byte() {
         0xFF => 300,
@@ -388,6 +408,18 @@ mod tests {
             AdminReply::ApiKeys(_) => 20,
             AdminReply::AclSet(_) => 21,
             AdminReply::Acl(_) => 22,
+            AdminReply::Vhost(_)
+            | AdminReply::VhostChanged(_)
+            | AdminReply::Vhosts(_)
+            | AdminReply::ExchangeDeclared(_)
+            | AdminReply::ExchangeDeleted(_)
+            | AdminReply::Bound(_)
+            | AdminReply::Unbound(_)
+            | AdminReply::Exchanges(_)
+            | AdminReply::Bindings(_)
+            | AdminReply::QueueDeclared(_)
+            | AdminReply::QueueRemoved(_)
+            | AdminReply::QueuePurged(_) => 23,
         }
     }
 
@@ -395,7 +427,7 @@ mod tests {
     fn every_kind_of_answer_is_drawn() {
         let kinds = (0..=u8::MAX).map(|byte| place(&any(&mut Script::new(&[byte]))));
         let drawn: BTreeSet<u8> = kinds.collect();
-        assert_eq!(drawn, (0..23).collect());
+        assert_eq!(drawn, (0..24).collect());
     }
 
     #[test]

@@ -25,6 +25,7 @@ use super::slots::{Entry, Kind};
 use super::throttles;
 
 /// Answers the request of `entry`.
+#[expect(clippy::too_many_lines, reason = "one arm for each kind of reply")]
 pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
     let id = entry.request_id;
     match reply {
