@@ -8,3 +8,4 @@ pub mod amqp;
 pub mod cursor;
 pub mod fila;
 pub mod firemq;
+pub mod mapping;

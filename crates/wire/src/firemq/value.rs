@@ -92,6 +92,34 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The whole seconds since 1970 of a timestamp, which is an ext of its own type and of three
+    /// layouts; `None` for all other values.
+    /// Source: MessagePack specification, `Timestamp extension type`.
+    #[must_use]
+    pub fn timestamp_s(&self) -> Option<i64> {
+        let Self::Ext {
+            kind: TIMESTAMP_EXT,
+            data,
+        } = *self
+        else {
+            return None;
+        };
+        if let Ok(seconds) = <[u8; 4]>::try_from(data) {
+            return Some(u32::from_be_bytes(seconds).into());
+        }
+        if let Ok(both) = <[u8; 8]>::try_from(data) {
+            // 30 bits of nanoseconds, then 34 bits of seconds.
+            let seconds = u64::from_be_bytes(both) & ((1 << 34) - 1);
+            return i64::try_from(seconds).ok();
+        }
+        match *data {
+            [_, _, _, _, a, b, c, d, e, f, g, h] => {
+                Some(i64::from_be_bytes([a, b, c, d, e, f, g, h]))
+            }
+            _ => None,
+        }
+    }
+
     /// The name of its type, as the specification writes it.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
