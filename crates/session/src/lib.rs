@@ -9,7 +9,10 @@
 //!  socket bytes ◄── output   ◄─ on_event     ◄── engine
 //! ```
 
+pub mod amqp;
 pub mod audit;
+mod convert;
+mod envelope;
 pub mod fila;
 pub mod login;
 pub mod secret;

@@ -1,0 +1,126 @@
+//! Heartbeats in both directions (§4.2.7).
+//!
+//! The server sends one when it has said nothing for half the interval, and gives the peer up when
+//! nothing came for two intervals. While the server does not read the socket, silence says nothing.
+
+use tanda_engine::Millis;
+
+/// What is to be done now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Nothing yet.
+    Nothing,
+    /// Send a heartbeat.
+    Send,
+    /// The peer is gone.
+    Dead,
+}
+
+/// The heartbeats of one connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heartbeat {
+    /// 0: none.
+    interval_ms: u64,
+    heard_at: Millis,
+    said_at: Millis,
+    /// Bytes said by then.
+    said: u64,
+    deaf: bool,
+}
+
+impl Heartbeat {
+    pub(super) const fn new(now: Millis, interval_ms: u64) -> Self {
+        Self {
+            interval_ms,
+            heard_at: now,
+            said_at: now,
+            said: 0,
+            deaf: false,
+        }
+    }
+
+    /// Bytes came.
+    pub(super) const fn on_heard(&mut self, now: Millis) {
+        self.heard_at = now;
+    }
+
+    /// The session wants the socket read, or not.
+    pub(super) const fn on_reading(&mut self, now: Millis, reading: bool) {
+        if self.deaf && reading {
+            self.heard_at = now;
+        }
+        self.deaf = !reading;
+    }
+
+    /// When [`Heartbeat::due`] says something new.
+    pub(super) fn deadline(&self) -> Option<Millis> {
+        if self.interval_ms == 0 {
+            return None;
+        }
+        let send_at = self.said_at.after_ms(self.interval_ms / 2);
+        let dead_at = self.heard_at.after_ms(self.interval_ms.saturating_mul(2));
+        Some(if self.deaf {
+            send_at
+        } else {
+            send_at.min(dead_at)
+        })
+    }
+
+    /// What is due now, when `said` bytes were said in all. A heartbeat counts as sent.
+    pub(super) fn due(&mut self, now: Millis, said: u64) -> Due {
+        if self.deadline().is_none_or(|at| at > now) {
+            return Due::Nothing;
+        }
+        if !self.deaf && self.heard_at.after_ms(self.interval_ms.saturating_mul(2)) <= now {
+            return Due::Dead;
+        }
+        // What was said since the last look counts from now: late by half an interval at most.
+        let was_silent = said == self.said;
+        self.said_at = now;
+        self.said = said;
+        if was_silent { Due::Send } else { Due::Nothing }
+    }
+
+    /// A heartbeat was appended: it is nothing that was said.
+    pub(super) const fn on_sent(&mut self, said: u64) {
+        self.said = said;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_sent_at_half_the_interval_and_two_silent_intervals_are_the_end() {
+        let mut beat = Heartbeat::new(Millis(0), 1_000);
+        assert_eq!(beat.deadline(), Some(Millis(500)));
+        assert_eq!(beat.due(Millis(499), 0), Due::Nothing);
+        assert_eq!(beat.due(Millis(500), 0), Due::Send);
+        beat.on_sent(8);
+        // Something was said meanwhile.
+        assert_eq!(beat.due(Millis(1_000), 50), Due::Nothing);
+        assert_eq!(beat.due(Millis(1_500), 50), Due::Send);
+        beat.on_sent(58);
+        assert_eq!(beat.due(Millis(1_999), 58), Due::Nothing);
+        assert_eq!(beat.due(Millis(2_000), 58), Due::Dead);
+    }
+
+    #[test]
+    fn silence_while_nobody_reads_says_nothing() {
+        let mut beat = Heartbeat::new(Millis(0), 1_000);
+        beat.on_reading(Millis(100), false);
+        assert_eq!(beat.due(Millis(9_000), 0), Due::Send);
+        beat.on_reading(Millis(9_000), true);
+        beat.on_sent(8);
+        assert_eq!(beat.due(Millis(10_999), 8), Due::Send);
+        assert_eq!(beat.due(Millis(11_000), 16), Due::Dead);
+    }
+
+    #[test]
+    fn none_are_sent_when_the_interval_is_zero() {
+        let mut beat = Heartbeat::new(Millis(0), 0);
+        assert_eq!(beat.deadline(), None);
+        assert_eq!(beat.due(Millis(1 << 40), 0), Due::Nothing);
+    }
+}
