@@ -12,6 +12,7 @@
 //! An input is a [`script::Script`] rather than raw bytes where a target has steps: each byte
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
+pub mod amqp_decode;
 pub mod config_load;
 mod damage;
 pub mod engine_replay;
@@ -39,6 +40,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "frame_decode",
         run: frame_decode::run,
+    },
+    Target {
+        name: "amqp_decode",
+        run: amqp_decode::run,
     },
     Target {
         name: "session_input",

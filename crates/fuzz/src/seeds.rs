@@ -3,6 +3,7 @@
 //! They are made anew each time instead of being stored, so they cannot grow stale; `fuzz/corpus`
 //! stores what fuzzers found beyond them.
 
+mod amqp;
 mod scripts;
 mod settings;
 
@@ -29,6 +30,7 @@ pub struct Seed {
 #[must_use]
 pub fn all() -> Vec<Seed> {
     let mut seeds = frames();
+    seeds.extend(amqp::all());
     seeds.extend(sessions());
     seeds.extend(logs());
     seeds.extend(records());

@@ -88,6 +88,11 @@ fn replay_with(name: &str, changed: u64) {
 }
 
 #[test]
+fn amqp_decode() {
+    replay("amqp_decode");
+}
+
+#[test]
 fn frame_decode() {
     replay("frame_decode");
 }
