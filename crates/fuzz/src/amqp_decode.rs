@@ -1,8 +1,8 @@
 //! Bytes as a stream of AMQP frames: each is split off and decoded; what a decoder accepts encodes
 //! to bytes that decode to the same again, and edits of it leave the rest as it came.
 //!
-//! First byte: the limit on frames, and what the rest is: a stream, or one payload without the frame
-//! around it, whose size and end would refuse most changes before a decoder sees them.
+//! First byte: the limit on frames, and what the rest is: a stream, or one payload without the
+//! frame around it, whose size and end would refuse most changes before a decoder sees them.
 
 use tanda_wire::amqp::encode::{
     BodyFrames, body_frames_bytes, write_any_method, write_body, write_content_header,
