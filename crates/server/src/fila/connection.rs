@@ -281,6 +281,8 @@ impl Connection {
     /// written is reported to the shard, what was refused is answered), so it ends when none does.
     fn settle(&mut self) -> io::Result<()> {
         loop {
+            // What waits to be written may be forbidden by now.
+            self.heed_keys(self.door.clock.now());
             for event in self.session.take_audit() {
                 self.door.audit.note(self.stream.peer_addr(), &event);
             }

@@ -14,6 +14,7 @@ use tanda_wire::fila::ErrorCode;
 
 use super::config::Authentication;
 use super::link::{Call, Link};
+use super::unsent::Lot;
 use super::{FilaSession, State};
 use crate::audit::{AuditEvent, AuditOutcome};
 
@@ -162,7 +163,10 @@ impl Link {
         for request_id in self.slots.subscribed_ids() {
             self.end_subscription(request_id, ErrorCode::Unauthorized, &error.to_string());
         }
-        self.outbound.drop_deliveries();
+        let lots = self.outbound.take_back(|_| false);
+        for lot in &lots {
+            self.give_back(lot);
+        }
     }
 
     fn end_forbidden_subscriptions(&mut self) {
@@ -175,6 +179,11 @@ impl Link {
             self.note_denial("subscription", &queue);
             let text = format!("this key may not consume from {queue:?} any more");
             self.end_subscription(request_id, ErrorCode::Forbidden, &text);
+        }
+        let caller = &self.authority.caller;
+        let may_leave = |lot: &Lot| caller.may(Permission::Consume, &lot.queue);
+        for lot in &self.outbound.take_back(may_leave) {
+            self.give_back(lot);
         }
     }
 

@@ -1,8 +1,8 @@
 //! What the engine says, as frames.
 
 use tanda_engine::{
-    DeliveryBatch, Event, MessageId, PublishError, PublishResult, Request, SettleBatch, SettleItem,
-    SettleQueue, SettleResult, Settlement, SubscribeError, SubscriptionEnd,
+    DeliveryBatch, Event, MessageId, PublishError, PublishResult, SettleResult, SubscribeError,
+    SubscriptionEnd,
 };
 use tanda_wire::fila::consume::ConsumeOk;
 use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta};
@@ -14,15 +14,12 @@ use tanda_wire::fila::{ErrorCode, Opcode};
 use super::errors;
 use super::link::Link;
 use super::replies;
-use super::slots::{Kind, Slots};
+use super::slots::Kind;
+use super::unsent::Lot;
 
 /// Body bytes of a delivery frame, a larger single message excepted: enough to make the cost of a
 /// frame vanish, little enough that an answer queued behind it does not wait long.
 const DELIVERY_BYTES_MAX: usize = 1 << 20;
-
-/// A message goes back only while its lease has this long to live: else it comes back by itself
-/// before the request does any good.
-const GIVE_BACK_MARGIN_MS: u64 = 1_000;
 
 /// A content without headers and payload.
 const EMPTY_CONTENT: &[u8] = &[0; 6];
@@ -177,8 +174,11 @@ fn delivery(link: &mut Link, token: u32, batch: &DeliveryBatch) {
         .filter(|entry| matches!(entry.kind, Kind::Subscribed))
         .map(|entry| entry.request_id)
     else {
-        return give_back(link, batch);
+        // Its subscription was cancelled meanwhile.
+        link.outbound.count_drained(batch.budget_bytes());
+        return link.give_back(&Lot::of(batch, &batch.items));
     };
+    let may_lose_key = link.authority.caller.key().is_some();
     let body_bytes_max = DELIVERY_BYTES_MAX.min(link.outbound.frame_bytes_max() - HEADER_BYTES);
     let mut rest = batch.items.as_slice();
     while !rest.is_empty() {
@@ -186,6 +186,9 @@ fn delivery(link: &mut Link, token: u32, batch: &DeliveryBatch) {
             .iter()
             .map(|item| (wire_item(batch, item), item.budget_bytes()));
         let taken = link.outbound.deliveries(request_id, items, body_bytes_max);
+        if may_lose_key && let Some(items) = rest.get(..taken) {
+            link.outbound.note_lot(Lot::of(batch, items));
+        }
         rest = rest.get(taken.max(1)..).unwrap_or_default();
     }
 }
@@ -216,34 +219,4 @@ fn wire_item<'a>(batch: &'a DeliveryBatch, item: &tanda_engine::DeliveryItem) ->
             content
         },
     }
-}
-
-/// Messages that were on their way when their subscription was cancelled: the peer must not get
-/// them any more, and they need not wait for their leases to end.
-fn give_back(link: &mut Link, batch: &DeliveryBatch) {
-    link.outbound.count_drained(batch.budget_bytes());
-    if link.now.after_ms(GIVE_BACK_MARGIN_MS) >= batch.lease_expires_at {
-        return;
-    }
-    let items = batch
-        .items
-        .iter()
-        .map(|item| SettleItem {
-            queue: SettleQueue::Id(batch.queue_id),
-            id: item.id,
-            settlement: Settlement::Unsent {
-                consumer: batch.consumer,
-                deliveries: item.deliveries,
-                redrives: item.redrives,
-            },
-        })
-        .collect();
-    let reply = link.reply_to(Slots::NO_ANSWER);
-    link.requests.push(Request::Settle {
-        reply,
-        batch: SettleBatch {
-            items,
-            ..SettleBatch::default()
-        },
-    });
 }

@@ -45,6 +45,7 @@ mod replies;
 mod requests;
 mod slots;
 mod throttles;
+mod unsent;
 
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,8 @@ use tanda_wire::fila::frame::{
 };
 use tanda_wire::fila::{Body, EncodeError, ErrorCode, Opcode};
 
+use super::unsent::Lot;
+
 /// Below this, frames are copied to what is being written; above it the buffers change places.
 const COPY_BYTES_MAX: usize = 8 << 10;
 
@@ -29,6 +31,8 @@ struct Mark {
     wire_bytes: u64,
     /// What it weighs in the engine's budget.
     budget_bytes: u64,
+    /// What is in it, where it may have to be taken back.
+    lot: Option<Lot>,
 }
 
 /// The outbound side of one connection. `written <= queued`, both counted from the first byte.
@@ -162,31 +166,40 @@ impl Outbound {
         self.written = self.queued;
     }
 
-    /// Takes back all deliveries of which no byte was written. Their leases end by themselves.
-    pub(super) fn drop_deliveries(&mut self) {
+    /// Takes back the deliveries of which no byte was written and which may not leave any more.
+    #[must_use]
+    pub(super) fn take_back(&mut self, may_leave: impl Fn(&Lot) -> bool) -> Vec<Lot> {
+        let is_gone = |mark: &Mark| mark.lot.as_ref().is_some_and(|lot| !may_leave(lot));
+        if !self.marks.iter().any(is_gone) {
+            return Vec::new();
+        }
         let held = core::mem::take(&mut self.writing);
         let filling = core::mem::take(&mut self.filling);
         let all = [&*held, &*filling].concat();
         let first = self.queued.saturating_sub(all.len() as u64);
         let offset = |at: u64| usize::try_from(at.saturating_sub(first)).unwrap_or(usize::MAX);
-        let mut kept = Vec::new();
-        let mut from = first;
-        for mark in core::mem::take(&mut self.marks) {
+        let (mut kept, mut lots) = (Vec::new(), Vec::new());
+        let (mut from, mut gone_bytes) = (first, 0);
+        for mut mark in core::mem::take(&mut self.marks) {
             let start = mark.end - mark.wire_bytes;
-            if start < first || self.is_shut {
-                // Its rest has to follow.
+            // Of one that has begun, the rest has to follow.
+            if start < first || !is_gone(&mark) {
+                mark.end -= gone_bytes;
                 self.marks.push_back(mark);
                 continue;
             }
             let before = all.get(offset(from)..offset(start));
             kept.extend_from_slice(before.unwrap_or_default());
             from = mark.end;
-            self.delivery_bytes -= mark.wire_bytes;
+            gone_bytes += mark.wire_bytes;
             self.drained += mark.budget_bytes;
-            self.queued -= mark.wire_bytes;
+            lots.extend(mark.lot);
         }
+        self.delivery_bytes -= gone_bytes;
+        self.queued -= gone_bytes;
         kept.extend_from_slice(all.get(offset(from)..).unwrap_or_default());
         self.writing = BytesMut::from(Bytes::from(kept));
+        lots
     }
 
     /// Gives large buffers back when nothing is in them.
@@ -275,8 +288,16 @@ impl Outbound {
             end: self.queued,
             wire_bytes,
             budget_bytes,
+            lot: None,
         });
         taken
+    }
+
+    /// What the delivery frame that was just appended holds.
+    pub(super) fn note_lot(&mut self, lot: Lot) {
+        if let Some(mark) = self.marks.back_mut() {
+            mark.lot = Some(lot);
+        }
     }
 
     /// Counts what was appended. A body that cannot be said in the protocol (a list or text longer

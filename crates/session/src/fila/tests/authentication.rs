@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tanda_engine::{
     AdminReply, AdminRequest, ApiKeyId, ConnId, ContentRead, CredentialError, Engine, EngineConfig,
     Event, Grant, Journal, KeyHash, KeyTable, Lsn, Millis, NewApiKey, PageSlot, Permission,
-    ReplyTo, Request, Settlement,
+    ReplyTo, Request,
 };
 use tanda_wire::fila::consume::{Consume, ConsumeOk};
 use tanda_wire::fila::control::{Disconnect, Handshake, HandshakeOk, Ping, Pong};
@@ -101,7 +101,7 @@ impl Keys {
         assert!(matches!(reply, AdminReply::AclSet(Ok(_))), "{reply:?}");
     }
 
-    fn revoke(&mut self, id: &str) {
+    pub(super) fn revoke(&mut self, id: &str) {
         let id = id.to_owned();
         let reply = self.ask(AdminRequest::RevokeApiKey { id });
         assert!(matches!(reply, AdminReply::ApiKeyRevoked(Ok(_))));
@@ -139,7 +139,7 @@ pub(super) fn open_as(name: &str, table: &Arc<KeyTable>) -> Peer {
 }
 
 /// A key `worker` that may do everything with queues whose names begin with `q`.
-fn worker() -> (Keys, String) {
+pub(super) fn worker() -> (Keys, String) {
     let mut keys = Keys::new();
     let id = keys.create("worker", None);
     let grants = Permission::ALL.map(|permission| (permission, "q*"));
@@ -252,69 +252,6 @@ fn a_connection_that_says_nothing_closes_by_itself() {
     peer.pass_ms(1);
     peer.refusal(0, ErrorCode::Unauthorized);
     assert!(peer.session.is_closing());
-}
-
-#[test]
-fn a_revocation_ends_subscriptions_and_deliveries_at_once() {
-    let (mut keys, id) = worker();
-    let mut peer = open_as("worker", &keys.table());
-    let live = peer.subscribe(7);
-    // A delivery that has not begun to leave, behind an answer.
-    peer.call(5, &Ping {});
-    peer.event(Event::Delivery {
-        token: live,
-        batch: deliveries(&[b"never", b"seen"]),
-    });
-    peer.call(6, &Ping {});
-    // A subscription that the engine has not answered.
-    let consume = Consume {
-        queue: "q2",
-        ..Consume::default()
-    };
-    peer.call(8, &consume);
-    let Request::Subscribe { sub: wanted, .. } = peer.request() else {
-        panic!("no Subscribe")
-    };
-    keys.revoke(&id);
-    peer.session.on_keys(peer.now, &keys.table());
-    peer.session.assert_invariants();
-    let requests = peer.requests();
-    let ended: Vec<u32> = requests
-        .iter()
-        .filter_map(|request| match request {
-            Request::Unsubscribe { sub, .. } => Some(sub.token),
-            Request::Drained { bytes, .. } => {
-                assert_eq!(*bytes, deliveries(&[b"never", b"seen"]).budget_bytes());
-                None
-            }
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    assert_eq!(ended, [live, wanted.token]);
-    let frames = peer.frames();
-    let heads: Vec<_> = frames.iter().map(|frame| frame.header).collect();
-    let expected = [(Opcode::Pong, 5), (Opcode::Pong, 6), (Opcode::Error, 7)];
-    assert_eq!(
-        heads,
-        expected.map(|(opcode, id)| FrameHeader::new(opcode, id))
-    );
-    assert_eq!(frames[2].error().error_code, ErrorCode::Unauthorized);
-    // What was on its way goes back, and what comes late is refused.
-    peer.event(Event::Delivery {
-        token: live,
-        batch: deliveries(&[b"late"]),
-    });
-    assert!(peer.frames().is_empty());
-    let given_back = peer.requests().into_iter().any(|request| {
-        matches!(request, Request::Settle { batch, .. }
-            if matches!(batch.items[0].settlement, Settlement::Unsent { .. }))
-    });
-    assert!(given_back);
-    peer.event(Event::Subscribed {
-        token: wanted.token,
-        consumer: 1,
-    });
-    peer.refusal(8, ErrorCode::Unauthorized);
 }
 
 #[test]

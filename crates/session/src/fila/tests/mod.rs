@@ -12,6 +12,7 @@ mod lifecycle;
 mod outbound;
 mod permissions;
 mod refusals;
+mod revocation;
 mod subscriptions;
 mod throttles;
 
@@ -200,8 +201,12 @@ impl Peer {
 
     /// Subscribes and returns the token.
     fn subscribe(&mut self, request_id: u32) -> u32 {
+        self.subscribe_to(request_id, "q")
+    }
+
+    fn subscribe_to(&mut self, request_id: u32, queue: &str) -> u32 {
         let consume = tanda_wire::fila::consume::Consume {
-            queue: "q",
+            queue,
             ..tanda_wire::fila::consume::Consume::default()
         };
         self.call(request_id, &consume);
