@@ -145,6 +145,8 @@ impl DiskFile for SimFile {
             | Canary::IgnoredScripts
             | Canary::ForgottenDecisions
             | Canary::NoTimers
+            | Canary::StaleKeys
+            | Canary::ForgottenRevocations
             | Canary::FreedSegment => false,
         };
         if does_nothing {

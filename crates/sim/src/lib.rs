@@ -91,6 +91,10 @@ pub enum Canary {
     ForgottenDecisions,
     /// Throttles are declared and forgotten.
     ForgottenThrottles,
+    /// Live connections never hear that keys have changed.
+    StaleKeys,
+    /// Revocations are answered and forgotten.
+    ForgottenRevocations,
     /// Timers of connections never ring.
     NoTimers,
     /// The oldest segment is gone after a crash, as if nothing in it were needed any more.

@@ -15,7 +15,7 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            drained-early|no-timers|forgotten-purges|
                            backup-gaps|sorted-deliveries|turned-bits|kept-files|
                            ignored-scripts|forgotten-decisions|forgotten-throttles|
-                           freed-segment]
+                           freed-segment|stale-keys|forgotten-revocations]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -106,6 +106,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "ignored-scripts" => Canary::IgnoredScripts,
                     "forgotten-decisions" => Canary::ForgottenDecisions,
                     "forgotten-throttles" => Canary::ForgottenThrottles,
+                    "stale-keys" => Canary::StaleKeys,
+                    "forgotten-revocations" => Canary::ForgottenRevocations,
                     "no-timers" => Canary::NoTimers,
                     "freed-segment" => Canary::FreedSegment,
                     _ => return None,

@@ -29,6 +29,9 @@ fn the_fixed_seeds_hold_every_promise() {
         sum.nacked += counts.nacked;
         sum.dead_lettered += counts.dead_lettered;
         sum.redriven += counts.redriven;
+        sum.forbidden += counts.forbidden;
+        sum.turned_away += counts.turned_away;
+        sum.inherited += counts.inherited;
     }
     // A set of seeds that does nothing proves nothing.
     let all = [
@@ -40,7 +43,10 @@ fn the_fixed_seeds_hold_every_promise() {
         sum.nacked,
         sum.dead_lettered,
         sum.redriven,
+        sum.forbidden,
+        sum.turned_away,
     ];
+    assert!(sum.inherited > 0, "{sum:?}");
     assert!(backups > SEEDS / 2, "{backups} backups");
     assert!(
         all.iter().all(|count| *count > SEEDS),
@@ -230,6 +236,18 @@ fn throttles_that_are_forgotten_are_found() {
         found.contains(&"throttles hold in every window"),
         "{found:?}"
     );
+}
+
+#[test]
+fn keys_whose_change_no_connection_hears_of_are_found() {
+    let found = found(Canary::StaleKeys);
+    assert!(found.contains(&"keys decide who does what"), "{found:?}");
+}
+
+#[test]
+fn revocations_that_are_answered_and_forgotten_are_found() {
+    let found = found(Canary::ForgottenRevocations);
+    assert!(found.contains(&"keys decide who does what"), "{found:?}");
 }
 
 #[test]

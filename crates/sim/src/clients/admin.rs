@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use tanda_wire::fila::error::ErrorFrame;
 use tanda_wire::fila::property_key::{KeyPart, KeyPartKind, PropertyKey};
 use tanda_wire::fila::queue_admin::{
     CreateQueue, CreateQueueResult, DeleteQueue, DeleteQueueResult, UpdateQueue, UpdateQueueResult,
@@ -10,6 +11,7 @@ use tanda_wire::fila::redrive::{Redrive, RedriveResult};
 use tanda_wire::fila::stats::{GetStats, GetStatsResult};
 use tanda_wire::fila::{ErrorCode, Opcode};
 
+use super::key_admin::KeyAdmin;
 use super::{Cx, Incoming, Peer};
 use crate::failure::{Check, Violation};
 use crate::history::{
@@ -26,6 +28,7 @@ pub(crate) const SCRIPT: &str = "-- as the simulator has it";
 #[derive(Default)]
 pub(crate) struct Admin {
     open: BTreeMap<u32, Asked>,
+    keys: KeyAdmin,
     /// Counters that were asked for, by name of the queue.
     pub(crate) stats: BTreeMap<String, Counters>,
     /// Queues that are surely there now.
@@ -60,10 +63,13 @@ pub(crate) struct Counters {
 
 impl Admin {
     pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.keys.is_idle()
     }
 
     pub(crate) fn act(&mut self, random: &mut Random, peer: &mut Peer, cx: &mut Cx<'_>) {
+        if self.keys.wants_to_act(random, cx) {
+            return self.keys.act(random, peer, cx);
+        }
         if self.open.len() >= 3 {
             return;
         }
@@ -204,6 +210,9 @@ impl Admin {
     }
 
     pub(crate) fn on_frame(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
+        if let Some(checked) = self.keys.on_frame(frame, cx) {
+            return checked;
+        }
         let Some(asked) = self.open.remove(&frame.request_id) else {
             return Err(protocol::stray(frame.opcode, frame.request_id));
         };
@@ -240,13 +249,16 @@ impl Admin {
         judge(cx.history, &asked, code)
     }
 
-    /// Refused or not: the outcome does not matter.
-    pub(crate) fn on_error(&mut self, request_id: u32) {
-        self.open.remove(&request_id);
+    /// Refused or not: the outcome does not matter, but for keys.
+    pub(crate) fn on_error(&mut self, request_id: u32, error: &ErrorFrame<'_>, cx: &mut Cx<'_>) {
+        if self.keys.on_error(request_id, error, cx).is_none() {
+            self.open.remove(&request_id);
+        }
     }
 
-    pub(crate) fn on_lost(&mut self) {
+    pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>) {
         self.open.clear();
+        self.keys.on_lost(cx);
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod admin;
 mod consumer;
+mod key_admin;
 mod peer;
 mod producer;
 mod settle;
@@ -15,13 +16,13 @@ use tanda_wire::fila::{ErrorCode, Opcode};
 
 use crate::failure::{Check, Violation};
 use crate::history::History;
-use crate::invariants::protocol;
+use crate::invariants::{authority, protocol};
 use crate::random::Random;
 use crate::trace::Trace;
 
 pub(crate) use admin::{Admin, Counters, SCRIPT};
 pub(crate) use consumer::{Consumer, Manner};
-pub(crate) use peer::{Incoming, Peer};
+pub(crate) use peer::{Hello, Incoming, Peer};
 pub(crate) use producer::Producer;
 
 /// What a client reaches while it acts.
@@ -36,6 +37,45 @@ pub(crate) enum Role {
     Producer(Producer),
     Consumer(Consumer),
     Admin(Admin),
+}
+
+impl Role {
+    /// An error frame came.
+    fn on_error(&mut self, peer: &Peer, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
+        let request_id = frame.request_id;
+        let error = ErrorFrame::decode(&frame.body)
+            .map_err(|error| protocol::bad_body(frame.opcode, error))?;
+        cx.trace
+            .note(cx.now, || format!("  {error:?} for {request_id}"));
+        if error.error_code == ErrorCode::Unauthorized {
+            authority::on_unauthorized(&cx.history.keys, peer.holder, cx.now)?;
+            cx.history.counts.turned_away += u64::from(request_id == 0 || !peer.is_open);
+        }
+        // The handshake was refused or came too late, or the connection is over without a request:
+        // the broker closes.
+        let is_end = error.error_code == ErrorCode::Unauthorized || !peer.is_open;
+        if request_id == 0 && is_end {
+            return Ok(());
+        }
+        refusal(&error)?;
+        match self {
+            Self::Producer(producer) => producer.on_error(request_id, &error, cx),
+            Self::Consumer(consumer) => consumer.on_error(request_id, &error, cx),
+            Self::Admin(admin) => {
+                admin.on_error(request_id, &error, cx);
+                Ok(())
+            }
+        }
+    }
+
+    /// It shows the configured key, which may do everything.
+    pub(crate) const fn is_root(&self) -> bool {
+        match self {
+            Self::Admin(_) => true,
+            Self::Consumer(consumer) => consumer.is_drainer(),
+            Self::Producer(_) => false,
+        }
+    }
 }
 
 /// One client.
@@ -59,8 +99,15 @@ impl Client {
     }
 
     /// It has a connection now.
-    pub(crate) fn connect(&mut self, conn: u64) {
-        self.peer = Some(Peer::new(conn));
+    pub(crate) fn connect(&mut self, conn: u64, hello: &Hello) {
+        self.peer = Some(Peer::new(conn, hello));
+    }
+
+    /// A change of the key it shows was answered, when so many bytes had been sent to it.
+    pub(crate) fn on_key_changed(&mut self, sent_bytes: u64, cx: &mut Cx<'_>) {
+        if let (Role::Consumer(consumer), Some(peer)) = (&mut self.role, &self.peer) {
+            consumer.on_key_changed(sent_bytes, peer.holder, cx);
+        }
     }
 
     /// One step of its own accord.
@@ -89,24 +136,8 @@ impl Client {
         };
         peer.receive(bytes);
         while let Some(frame) = peer.next_frame()? {
-            let Incoming {
-                opcode, request_id, ..
-            } = frame;
-            if opcode == Opcode::Error {
-                let error = ErrorFrame::decode(&frame.body)
-                    .map_err(|error| protocol::bad_body(opcode, error))?;
-                cx.trace
-                    .note(cx.now, || format!("  {error:?} for {request_id}"));
-                if !peer.is_open && request_id == 0 {
-                    // The handshake came too late; the broker closes.
-                    continue;
-                }
-                refusal(&error)?;
-                match &mut self.role {
-                    Role::Producer(producer) => producer.on_error(request_id, &error, cx)?,
-                    Role::Consumer(consumer) => consumer.on_error(request_id, &error)?,
-                    Role::Admin(admin) => admin.on_error(request_id),
-                }
+            if frame.opcode == Opcode::Error {
+                self.role.on_error(peer, &frame, cx)?;
                 continue;
             }
             match &mut self.role {
@@ -114,6 +145,9 @@ impl Client {
                 Role::Consumer(consumer) => consumer.on_frame(&frame, cx)?,
                 Role::Admin(admin) => admin.on_frame(&frame, cx)?,
             }
+        }
+        if peer.is_open && cx.history.keys.are_asked_for {
+            authority::on_allowed(&cx.history.keys, &peer.right, "to connect")?;
         }
         Ok(())
     }
@@ -128,7 +162,7 @@ impl Client {
                 Ok(())
             }
             Role::Admin(admin) => {
-                admin.on_lost();
+                admin.on_lost(cx);
                 Ok(())
             }
         }
@@ -147,6 +181,9 @@ fn refusal(error: &ErrorFrame<'_>) -> Result<(), Violation> {
 fn is_refusal(error: &ErrorFrame<'_>) -> bool {
     matches!(
         error.error_code,
-        ErrorCode::ChannelFull | ErrorCode::QueueNotFound
+        ErrorCode::ChannelFull
+            | ErrorCode::QueueNotFound
+            | ErrorCode::Unauthorized
+            | ErrorCode::Forbidden
     )
 }

@@ -1,5 +1,7 @@
 //! The client's end of one connection: frames in both directions.
 
+use std::collections::BTreeMap;
+
 use bytes::{Buf, BytesMut};
 use tanda_wire::fila::continuation::{Reassembler, ReassemblyLimits};
 use tanda_wire::fila::control::{Handshake, HandshakeOk};
@@ -9,7 +11,17 @@ use tanda_wire::fila::frame::{
 use tanda_wire::fila::{Body, Capabilities, EncodeError, Opcode, PROTOCOL_VERSION};
 
 use crate::failure::Violation;
+use crate::history::{Holder, Right};
 use crate::invariants::protocol;
+
+/// What a client says of itself when it connects.
+#[derive(Clone, Debug)]
+pub(crate) struct Hello {
+    pub(crate) holder: Holder,
+    pub(crate) secret: Option<String>,
+    /// To connect.
+    pub(crate) right: Right,
+}
 
 /// One connection as its client sees it.
 pub(crate) struct Peer {
@@ -21,6 +33,14 @@ pub(crate) struct Peer {
     pub(crate) is_open: bool,
     /// It has ended its sending side: it reads only.
     pub(crate) has_ended: bool,
+    /// Who it says it is.
+    pub(crate) holder: Holder,
+    /// To connect.
+    pub(crate) right: Right,
+    /// Bytes of frames that were taken.
+    taken_bytes: u64,
+    /// Where bodies begin whose frames have not all come.
+    begun: BTreeMap<u32, u64>,
     inbox: BytesMut,
     reassembler: Reassembler,
     next_id: u32,
@@ -32,27 +52,33 @@ pub(crate) struct Incoming {
     pub(crate) opcode: Opcode,
     pub(crate) request_id: u32,
     pub(crate) body: Vec<u8>,
+    /// The byte of the connection at which its first frame began.
+    pub(crate) begins_at: u64,
 }
 
 impl Peer {
     /// Connects and says hello.
-    pub(crate) fn new(conn: u64) -> Self {
+    pub(crate) fn new(conn: u64, hello: &Hello) -> Self {
         let mut peer = Self {
             conn,
             out: Vec::new(),
             is_open: false,
             has_ended: false,
+            holder: hello.holder,
+            right: hello.right,
+            taken_bytes: 0,
+            begun: BTreeMap::new(),
             inbox: BytesMut::new(),
             reassembler: Reassembler::new(ReassemblyLimits::default()),
             next_id: 0,
             max_frame_size: 0,
         };
-        let hello = Handshake {
+        let handshake = Handshake {
             protocol_version: PROTOCOL_VERSION,
-            api_key: None,
+            api_key: hello.secret.as_deref(),
             client_capabilities: Capabilities::CREDIT_FLOW_CONTROL,
         };
-        peer.body(0, &hello);
+        peer.body(0, &handshake);
         peer
     }
 
@@ -99,6 +125,10 @@ impl Peer {
                 return Ok(None);
             };
             let (header, consumed) = (frame.header, frame.consumed);
+            let begins_at = *self
+                .begun
+                .entry(header.request_id)
+                .or_insert(self.taken_bytes);
             let whole = self.reassembler.push(header, frame.body);
             let whole = whole.map_err(|error| Violation {
                 invariant: protocol::NAME,
@@ -106,35 +136,34 @@ impl Peer {
             })?;
             let body = whole.map(std::borrow::Cow::into_owned);
             self.inbox.advance(consumed);
-            if let Some(body) = body
-                && let Some(incoming) = self.on_frame(header, body)?
-            {
+            self.taken_bytes += consumed as u64;
+            let Some(body) = body else { continue };
+            self.begun.remove(&header.request_id);
+            let incoming = Incoming {
+                opcode: header.opcode,
+                request_id: header.request_id,
+                body,
+                begins_at,
+            };
+            if let Some(incoming) = self.on_frame(incoming)? {
                 return Ok(Some(incoming));
             }
         }
     }
 
-    fn on_frame(
-        &mut self,
-        header: FrameHeader,
-        body: Vec<u8>,
-    ) -> Result<Option<Incoming>, Violation> {
-        if header.opcode == Opcode::Ping {
-            self.body(header.request_id, &tanda_wire::fila::control::Pong {});
+    fn on_frame(&mut self, frame: Incoming) -> Result<Option<Incoming>, Violation> {
+        if frame.opcode == Opcode::Ping {
+            self.body(frame.request_id, &tanda_wire::fila::control::Pong {});
             return Ok(None);
         }
-        if header.opcode == Opcode::HandshakeOk {
-            let answer = HandshakeOk::decode(&body)
-                .map_err(|error| protocol::bad_body(header.opcode, error))?;
+        if frame.opcode == Opcode::HandshakeOk {
+            let answer = HandshakeOk::decode(&frame.body)
+                .map_err(|error| protocol::bad_body(frame.opcode, error))?;
             self.max_frame_size = answer.max_frame_size;
             self.is_open = true;
             return Ok(None);
         }
-        Ok(Some(Incoming {
-            opcode: header.opcode,
-            request_id: header.request_id,
-            body,
-        }))
+        Ok(Some(frame))
     }
 
     const fn new_id(&mut self) -> u32 {

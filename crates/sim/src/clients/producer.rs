@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tanda_engine::Millis;
+use tanda_engine::{Millis, Permission};
 use tanda_wire::fila::enqueue::{EnqueueItem, EnqueueResult, EnqueueWriter, encode_content};
 use tanda_wire::fila::error::ErrorFrame;
 use tanda_wire::fila::{ErrorCode, Opcode};
@@ -10,9 +10,9 @@ use tanda_wire::fila::{ErrorCode, Opcode};
 use super::{Cx, Incoming, Peer, is_refusal};
 use crate::failure::{Check, ensure};
 use crate::history::{
-    Dedup, GROUP_HEADER, Grouping, History, QueueDraw, SendOutcome, Sent, TAG_HEADER,
+    Dedup, GROUP_HEADER, Grouping, History, Need, QueueDraw, Right, SendOutcome, Sent, TAG_HEADER,
 };
-use crate::invariants::protocol;
+use crate::invariants::{authority, protocol};
 use crate::random::Random;
 
 /// Messages of one run, of all producers.
@@ -30,6 +30,8 @@ pub(crate) struct Producer {
 struct Batch {
     sent_at: Millis,
     tags: Vec<usize>,
+    /// To produce, of each.
+    rights: Vec<Right>,
     /// Queues that were surely there when it was sent.
     found: Vec<String>,
 }
@@ -59,8 +61,9 @@ impl Producer {
             return;
         }
         let id = send(peer, cx.history, &tags);
-        for tag in &tags {
-            cx.history.on_send(*tag);
+        let rights = rights(peer, cx, &tags);
+        for (tag, right) in tags.iter().zip(&rights) {
+            cx.history.on_send(*tag, *right);
         }
         let conn = peer.conn;
         cx.trace
@@ -72,6 +75,7 @@ impl Producer {
             Batch {
                 sent_at,
                 tags,
+                rights,
                 found,
             },
         );
@@ -120,7 +124,8 @@ impl Producer {
                 )
             },
         )?;
-        for (tag, result) in batch.tags.iter().zip(&answer.results) {
+        let items = batch.tags.iter().zip(&batch.rights);
+        for ((tag, right), result) in items.zip(&answer.results) {
             let id = u128::from_be_bytes(result.message_id);
             cx.trace.note(cx.now, || {
                 format!(
@@ -128,6 +133,7 @@ impl Producer {
                     result.error_code, result.duplicate
                 )
             });
+            judge(cx, right, result.error_code)?;
             let outcome = match (result.error_code, result.duplicate) {
                 (ErrorCode::Ok, false) => SendOutcome::New(id),
                 (ErrorCode::Ok, true) => SendOutcome::Duplicate(id),
@@ -181,6 +187,27 @@ impl Producer {
     }
 }
 
+fn rights(peer: &Peer, cx: &Cx<'_>, tags: &[usize]) -> Vec<Right> {
+    let sent = tags.iter().filter_map(|tag| cx.history.sent.get(*tag));
+    let right = |sent: &Sent| {
+        let need = Need::Queue(Permission::Produce, &sent.queue);
+        cx.history.keys.right(peer.holder, cx.now, need)
+    };
+    sent.map(right).collect()
+}
+
+/// Whether a key decided right.
+fn judge(cx: &mut Cx<'_>, right: &Right, code: ErrorCode) -> Check {
+    if code == ErrorCode::Ok {
+        return authority::on_allowed(&cx.history.keys, right, "to produce");
+    }
+    if code == ErrorCode::Forbidden {
+        cx.history.counts.forbidden += 1;
+        return authority::on_forbidden(&cx.history.keys, right, cx.now);
+    }
+    Ok(())
+}
+
 /// A full disk refuses messages; a queue that may not be there is not found.
 fn allowed(history: &History, batch: &Batch, tag: usize, code: ErrorCode) -> Check {
     let name = &history.sent(tag)?.queue;
@@ -188,9 +215,12 @@ fn allowed(history: &History, batch: &Batch, tag: usize, code: ErrorCode) -> Che
     let script = history.queue(name)?.draw.script;
     let rejects = script.classifies && !script.parks;
     let is_script = matches!(code, ErrorCode::ScriptError | ErrorCode::ScriptTimeout);
-    let is_allowed = matches!(code, ErrorCode::StorageError | ErrorCode::ChannelFull)
-        || (code == ErrorCode::QueueNotFound && !was_there)
-        || (is_script && rejects);
+    let is_refusal = matches!(
+        code,
+        ErrorCode::StorageError | ErrorCode::ChannelFull | ErrorCode::Forbidden
+    );
+    let is_allowed =
+        is_refusal || (code == ErrorCode::QueueNotFound && !was_there) || (is_script && rejects);
     if is_allowed {
         return Ok(());
     }
@@ -275,5 +305,6 @@ fn new_message(
         open: 0,
         unknown: 0,
         ids: std::collections::BTreeSet::new(),
+        rights: Vec::new(),
     }
 }

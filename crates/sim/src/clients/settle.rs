@@ -7,7 +7,7 @@ use tanda_wire::fila::settle::{
 };
 
 use super::Peer;
-use crate::history::Held;
+use crate::history::{Forbidden, Held, Right};
 
 /// A request that waits for its answer.
 pub(super) struct Settle {
@@ -15,6 +15,15 @@ pub(super) struct Settle {
     pub(super) kind: Kind,
     /// With each nack's `retry_after`, or the length of each extension.
     pub(super) items: Vec<(Held, Option<u64>)>,
+    /// To consume, of each.
+    pub(super) rights: Vec<Right>,
+}
+
+impl Settle {
+    /// Its items with the right to each.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&(Held, Option<u64>), &Right)> {
+        self.items.iter().zip(&self.rights)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +31,16 @@ pub(super) enum Kind {
     Ack,
     Nack,
     Extend,
+}
+
+impl From<Kind> for Forbidden {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Ack => Self::Ack,
+            Kind::Nack => Self::Nack,
+            Kind::Extend => Self::Extension,
+        }
+    }
 }
 
 /// Sends one batch and returns its request id.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tanda_engine::Millis;
 
-use super::Order;
+use super::{Order, Right};
 
 /// A content that was sent, once or again and again. Its tag is its index in the history.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub(crate) struct Sent {
     pub(crate) unknown: u32,
     /// The ids under which it is known.
     pub(crate) ids: BTreeSet<u128>,
+    /// Of each send.
+    pub(crate) rights: Vec<Right>,
 }
 
 /// One lease, from the consumer's view.
@@ -97,6 +99,10 @@ pub(crate) struct MessageFacts {
     pub(crate) is_known_new: bool,
     /// When the first ack was sent.
     pub(crate) ack_sent: Option<Millis>,
+    /// Acks that were sent and not forbidden.
+    pub(crate) acks: u32,
+    /// Who holds it has lost its key.
+    pub(crate) is_orphan: bool,
     /// When the answer to a successful ack came.
     pub(crate) ack_ok: Option<Millis>,
     /// Redrives and attempts of its deliveries.
@@ -120,6 +126,8 @@ impl MessageFacts {
             is_confirmed: false,
             is_known_new: false,
             ack_sent: None,
+            acks: 0,
+            is_orphan: false,
             ack_ok: None,
             attempts: BTreeSet::new(),
             holdings: Vec::new(),
@@ -164,6 +172,15 @@ impl MessageFacts {
     pub(crate) fn refuse_settle(&mut self, sent: Sending) {
         if let Some(index) = self.settles.iter().position(|settle| settle.is_open(sent)) {
             self.settles.remove(index);
+        }
+    }
+
+    /// No ack has come, nor will one.
+    pub(crate) fn forget_ack(&mut self) {
+        self.acks = self.acks.saturating_sub(1);
+        if self.acks == 0 {
+            self.ack_sent = None;
+            self.order.ack_sent = None;
         }
     }
 

@@ -3,10 +3,12 @@
 //! Owns the facts and when each check is asked. Refuses to know the broker's state: everything
 //! here comes from bytes on the clients' side of the wire.
 
+mod keys;
 mod message;
 mod order;
 mod purge;
 mod queue;
+mod settled;
 
 use std::collections::BTreeMap;
 
@@ -17,7 +19,7 @@ use crate::failure::{Check, Violation, ensure};
 use crate::invariants;
 use crate::invariants::scripted::Decided;
 
-use message::{ExtendSend, Sending, SettleSend};
+pub(crate) use keys::{Change, Holder, KeyFacts, Keys, Need, Right, draw_acl};
 pub(crate) use message::{Holding, MessageFacts, Sent, enqueued_at};
 use order::Order;
 pub(crate) use purge::Purge;
@@ -26,6 +28,7 @@ pub(crate) use queue::{
     Dedup, GROUP_HEADER, Grouping, QueueDraw, QueueFacts, TAG_HEADER, ThrottleDraw, attempts_max,
     dedup_window_ms, lease_ms,
 };
+pub(crate) use settled::{Forbidden, Settled};
 
 /// A message that some consumer holds; any consumer may settle it.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,12 @@ pub struct Counts {
     pub dead_lettered: u64,
     /// Deliveries of redriven messages.
     pub redriven: u64,
+    /// What keys did not allow: messages, settlements, subscriptions.
+    pub forbidden: u64,
+    /// Connections whose key was no good, or no longer.
+    pub turned_away: u64,
+    /// Deliveries of messages that were held with a key when it was revoked.
+    pub inherited: u64,
 }
 
 /// Everything known so far.
@@ -82,6 +91,8 @@ pub(crate) struct History {
     pub(crate) decided: BTreeMap<u128, Decided>,
     /// When messages of each bucket were leased, in order, by the throttle's name and key.
     pub(crate) throttled: BTreeMap<(String, String), Vec<u64>>,
+    /// What is known of API keys.
+    pub(crate) keys: Keys,
     /// Contents are small: memory has a limit, and the largest record counts.
     pub(crate) is_small: bool,
     /// Things that happened so far.
@@ -102,20 +113,6 @@ pub(crate) enum SendOutcome {
     Refused,
     /// No answer will come.
     Unknown,
-}
-
-/// A settlement that was answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    Ack,
-    /// It asked to be retried after so many milliseconds.
-    Nack(Option<u64>),
-    /// The new end of the lease.
-    Extended(Millis),
-    /// An ack or nack that did nothing.
-    RefusedSettle,
-    /// An extension that did nothing.
-    RefusedExtension,
 }
 
 impl History {
@@ -143,10 +140,11 @@ impl History {
         there.map(|(name, _)| name.clone()).collect()
     }
 
-    /// A message was sent, once more.
-    pub(crate) fn on_send(&mut self, tag: usize) {
+    /// A message was sent, once more, with this right.
+    pub(crate) fn on_send(&mut self, tag: usize, right: Right) {
         let tick = self.tick();
         if let Some(sent) = self.sent.get_mut(tag) {
+            sent.rights.push(right);
             sent.first_sent = sent.first_sent.min(tick);
             sent.open += 1;
         }
@@ -213,6 +211,7 @@ impl History {
         invariants::not_early::on_delivery(self, now, message)?;
         invariants::scripted::on_delivery(self, message)?;
         invariants::throttles::on_delivery(self, message)?;
+        invariants::authority::on_message(self, tag)?;
         self.hold(id, message)?;
         invariants::one_per_group::on_delivery(self, id)?;
         self.counts.delivered += 1;
@@ -232,83 +231,10 @@ impl History {
         })
     }
 
-    /// An ack or nack is on its way.
-    pub(crate) fn on_settle_sent(&mut self, now: Millis, held: &Held, is_ack: bool) {
-        if is_ack {
-            self.note_ack_sent(held);
-        }
-        let Some(message) = self.messages.get_mut(&held.id) else {
-            return;
-        };
-        if is_ack {
-            message.ack_sent = earlier(message.ack_sent, now);
-        }
-        message.settles.push(SettleSend {
-            sent_at: now,
-            is_main: !main_of(&held.queue).1,
-            redrives: message
-                .holdings
-                .iter()
-                .map(|h| h.redrives)
-                .max()
-                .unwrap_or(0),
-            answered_at: None,
-        });
-    }
-
-    /// An extension is on its way.
-    pub(crate) fn on_extend_sent(&mut self, now: Millis, held: &Held, by_ms: u64) {
-        if let Some(message) = self.messages.get_mut(&held.id) {
-            message.extensions.push(ExtendSend {
-                sent_at: now,
-                is_main: !main_of(&held.queue).1,
-                by_ms,
-                answer: None,
-            });
-        }
-    }
-
-    /// A settlement sent at `sent_at` was answered.
-    pub(crate) fn on_settled(
-        &mut self,
-        now: Millis,
-        sent_at: Millis,
-        held: &Held,
-        settled: Settled,
-    ) {
-        if settled == Settled::Ack {
-            self.note_acked(held);
-        }
-        let Some(message) = self.messages.get_mut(&held.id) else {
-            return;
-        };
-        let sent = Sending {
-            at: sent_at,
-            is_main: !main_of(&held.queue).1,
-        };
-        match settled {
-            Settled::Ack => {
-                self.counts.acked += 1;
-                message.ack_ok = earlier(message.ack_ok, now);
-                message.answer_settle(now, sent);
-            }
-            Settled::Nack(retry_after_ms) => {
-                self.counts.nacked += 1;
-                if let (Some(settle), Some(ms)) = (message.answer_settle(now, sent), retry_after_ms)
-                    && sent.is_main
-                {
-                    message.retry_floor = Some((now, sent_at.after_ms(ms), settle.redrives));
-                }
-            }
-            Settled::Extended(ends_at) => message.answer_extension(sent, Some(ends_at)),
-            Settled::RefusedSettle => message.refuse_settle(sent),
-            Settled::RefusedExtension => message.answer_extension(sent, None),
-        }
-    }
-
     /// The broker's memory is gone: fast queues have forgotten their leases.
     pub(crate) fn on_crash(&mut self, now: Millis) {
         self.decided.clear();
+        self.keys.on_crash();
         let Self {
             queues,
             sent,
@@ -353,6 +279,7 @@ impl History {
         let is_draining = self.is_draining;
         let facts = self.messages.get_mut(&id).ok_or_else(|| unsent(0))?;
         facts.was_drained |= is_draining;
+        self.counts.inherited += u64::from(core::mem::take(&mut facts.is_orphan));
         facts.holdings.push(Holding {
             leased_at: Millis(message.meta.leased_at_ms),
             expires_at: Millis(message.meta.lease_expires_at_ms),

@@ -1,7 +1,8 @@
 //! Bugs built into the glue between sessions and node.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Event, MessageId, Millis, PublishResult, Request, Settlement,
+    AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, Event, MessageId, Millis, PublishResult,
+    Request, Settlement,
 };
 
 use crate::Canary;
@@ -48,6 +49,27 @@ impl Toll {
                 let (token, answer) = (reply.token, AdminReply::Purged(Ok(0)));
                 let reply = Box::new(answer);
                 return Some((u64::MAX, Event::Admin { token, reply }));
+            }
+            Request::Admin {
+                reply,
+                request: AdminRequest::RevokeApiKey { id },
+            } if canary == Canary::ForgottenRevocations => {
+                let info = ApiKeyInfo {
+                    id: ApiKeyId::parse(id)?,
+                    name: "forgotten".into(),
+                    created_at: now,
+                    expires_at: None,
+                    is_superadmin: false,
+                };
+                let (token, answer) = (reply.token, AdminReply::ApiKeyRevoked(Ok(info)));
+                let reply_of = Box::new(answer);
+                return Some((
+                    reply.conn.0,
+                    Event::Admin {
+                        token,
+                        reply: reply_of,
+                    },
+                ));
             }
             Request::Settle { .. }
             | Request::Publish { .. }

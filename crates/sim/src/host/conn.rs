@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{ConnId, DeliveryItem, Event, Millis, Request};
+use tanda_engine::{ConnId, DeliveryItem, Event, KeyTable, Millis, Request};
 use tanda_session::fila::{FilaSession, SessionConfig};
 
 /// See the module.
@@ -25,6 +25,10 @@ pub(crate) struct Conn {
     pub(crate) to_client_from: Millis,
     /// Bytes that the network keeps for a client that does not read.
     pub(crate) window_bytes: usize,
+    /// Bytes that the network has taken so far.
+    pub(crate) sent_bytes: u64,
+    /// The table of keys that the session knows.
+    pub(super) keys: Option<Arc<KeyTable>>,
     /// What was given to the session and has not left.
     pub(crate) load: Load,
     /// The server waits no longer for its peer.
@@ -80,6 +84,8 @@ impl Conn {
             to_broker_from: now,
             to_client_from: now,
             window_bytes,
+            sent_bytes: 0,
+            keys: None,
             load: Load::default(),
             is_given_up: false,
             read_at: now,

@@ -8,6 +8,7 @@ mod canary;
 mod conn;
 mod disk_work;
 mod door;
+mod keys;
 mod scripts;
 mod settings;
 
@@ -36,6 +37,7 @@ use disk_work::DiskWork;
 pub(crate) use disk_work::Pace;
 pub(crate) use door::Answer;
 use door::{DOOR, Door};
+pub(crate) use keys::{ROOT_SECRET, StartError};
 use scripts::Scripts;
 use settings::Settings;
 
@@ -103,10 +105,13 @@ impl Host {
     }
 
     /// Starts the process. `wall` is what the wall clock says; it may be behind the log.
-    pub(crate) fn open(&mut self, wall: Millis, random: &mut Random) -> Result<(), OpenError> {
+    pub(crate) fn open(&mut self, wall: Millis, random: &mut Random) -> Result<(), StartError> {
         self.config.engine.seed = [random.draw(), random.draw(), random.draw(), random.draw()];
         let disk = Arc::new(SimDisk::new(self.disk.clone(), self.canary));
-        let node = Node::open(disk, self.config.clone(), wall)?;
+        let mut node = Node::open(disk, self.config.clone(), wall).map_err(StartError::Open)?;
+        if self.asks_for_keys() {
+            keys::bootstrap(&mut node)?;
+        }
         self.node = Some(node);
         Ok(())
     }
@@ -169,11 +174,13 @@ impl Host {
             now,
         );
         self.conns.insert(self.next_conn, conn);
+        self.heed_keys(self.next_conn, now);
         Some(self.next_conn)
     }
 
     /// Some of the bytes on the way to the broker arrive.
     pub(crate) fn receive(&mut self, number: u64, most: usize, now: Millis) -> usize {
+        self.heed_keys(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
@@ -191,6 +198,7 @@ impl Host {
 
     /// The socket takes some of what the session has to say.
     pub(crate) fn transmit(&mut self, number: u64, most: usize, now: Millis) -> usize {
+        self.heed_keys(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
@@ -199,6 +207,7 @@ impl Host {
         let count = most.min(output.len()).min(room);
         let bytes = output.split_to(count);
         conn.to_client.extend_from_slice(&bytes);
+        conn.sent_bytes += bytes.len() as u64;
         conn.on_taken(now, count);
         if count > 0 {
             conn.session.on_written(count);
@@ -210,6 +219,7 @@ impl Host {
 
     /// Some events of the node reach the session.
     pub(crate) fn deliver_mail(&mut self, number: u64, most: usize, now: Millis) -> usize {
+        self.heed_keys(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
@@ -234,6 +244,7 @@ impl Host {
             .map(|(number, _)| *number)
             .collect();
         for number in &due {
+            self.heed_keys(*number, now);
             let Some(conn) = self.conns.get_mut(number) else {
                 continue;
             };

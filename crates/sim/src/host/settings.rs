@@ -1,8 +1,11 @@
 //! Settings of one run's broker, drawn from its seed.
 
-use tanda_node::{NodeConfig, ReclaimThresholds};
-use tanda_session::fila::SessionConfig;
+use std::sync::Arc;
 
+use tanda_node::{NodeConfig, ReclaimThresholds};
+use tanda_session::fila::{Authentication, SessionConfig};
+
+use super::keys::SimEntropy;
 use crate::random::Random;
 
 /// See the module.
@@ -12,6 +15,9 @@ pub(super) struct Settings {
     /// Bytes that the network holds for a client that does not read.
     pub(super) window_bytes: usize,
 }
+
+/// What the keys of a run take in memory at most.
+const KEYS_BYTES: u64 = 20_000;
 
 /// What an emptied broker of small messages may take beside the caches of its log.
 const EMPTY_BYTES: u64 = 80_000;
@@ -43,6 +49,11 @@ impl Settings {
             let caches = config.log.cache_bytes + config.log.read_cache_bytes;
             config.memory_limit_bytes = caches as u64 + EMPTY_BYTES + random.below(300_000);
         }
+        let mut keys = Random::stream(seed, "keys");
+        let asks_for_keys = keys.one_in(3);
+        if asks_for_keys && config.memory_limit_bytes > 0 {
+            config.memory_limit_bytes += KEYS_BYTES;
+        }
         config.engine.quantum = u32::try_from(random.between(1, 3)).unwrap_or(1);
         config.engine.has_script_host = true;
         let session = SessionConfig {
@@ -50,6 +61,12 @@ impl Settings {
             outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&0),
             reply_bytes_max: *random.pick(&[1, 2048, 4 << 20]).unwrap_or(&0),
             requests_in_flight_max: random.length(64),
+            authentication: if asks_for_keys {
+                Authentication::On
+            } else {
+                Authentication::Off
+            },
+            entropy: Some(Arc::new(SimEntropy::new(&mut keys))),
             ..SessionConfig::default()
         };
         Self {

@@ -19,12 +19,15 @@ const SNAPSHOT_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Of a snapshot: its frame, and the settings of a queue with its dead-letter queue.
 const SNAPSHOT_BYTES_MAX: u64 = 1024;
 const QUEUE_BYTES_MAX: u64 = 1024;
+/// A key with its permissions.
+const KEY_BYTES_MAX: u64 = 256;
 
 /// What does not depend on messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Fixed<'a> {
     pub(crate) log: &'a tanda_wal::Config,
     pub(crate) queues: u64,
+    pub(crate) keys: u64,
 }
 
 pub(crate) fn when_empty(fixed: Fixed<'_>, stats: &NodeStats, files: &[(String, u64)]) -> Check {
@@ -36,7 +39,8 @@ pub(crate) fn when_empty(fixed: Fixed<'_>, stats: &NodeStats, files: &[(String, 
         format!("{} pages hold nothing", stats.pages)
     })?;
     let bytes = stats.snapshot.map_or(0, |snapshot| snapshot.bytes);
-    let bytes_max = SNAPSHOT_BYTES_MAX + QUEUE_BYTES_MAX * fixed.queues;
+    let bytes_max =
+        SNAPSHOT_BYTES_MAX + QUEUE_BYTES_MAX * fixed.queues + KEY_BYTES_MAX * fixed.keys;
     ensure(bytes <= bytes_max, NAME, || {
         format!("a snapshot of settings has {bytes} bytes, {bytes_max} at most")
     })?;

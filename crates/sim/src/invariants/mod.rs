@@ -4,6 +4,7 @@
 
 pub(crate) mod acked_stays_gone;
 pub(crate) mod attempts;
+pub(crate) mod authority;
 pub(crate) mod bounded_memory;
 pub(crate) mod credit;
 pub(crate) mod damage_is_told;

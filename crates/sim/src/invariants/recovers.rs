@@ -6,12 +6,18 @@
 use tanda_node::{NodeStats, OpenError};
 
 use crate::failure::Violation;
+use crate::host::StartError;
 
 pub(crate) const NAME: &str = "the broker recovers";
 
 /// A start may fail while the disk fails calls; it may never see corruption.
-pub(crate) fn on_open_failed(error: &OpenError, disk_is_sound: bool) -> Result<(), Violation> {
-    let is_disk = matches!(error, OpenError::Log(tanda_wal::OpenError::Disk(_)));
+pub(crate) fn on_start_failed(error: &StartError, disk_is_sound: bool) -> Result<(), Violation> {
+    let is_disk = match error {
+        StartError::Open(error) => {
+            matches!(error, OpenError::Log(tanda_wal::OpenError::Disk(_)))
+        }
+        StartError::Keys => true,
+    };
     if is_disk && !disk_is_sound {
         return Ok(());
     }

@@ -187,6 +187,7 @@ impl World {
         let fixed = Fixed {
             log: &self.host.config.log,
             queues: self.history.queues.len() as u64,
+            keys: node.keys().len() as u64,
         };
         recovers::has_room(&node.stats())?;
         log_shrinks::when_empty(fixed, &node.stats(), &files.collect::<Vec<_>>())
@@ -324,6 +325,7 @@ impl World {
                 self.act_as(index);
             }
         }
+        moved += self.host.wake_for_keys(usize::MAX, now);
         let numbers: Vec<u64> = self.host.conns.keys().copied().collect();
         self.host.widen();
         for number in &numbers {

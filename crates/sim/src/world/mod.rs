@@ -4,6 +4,7 @@ mod backup;
 mod cast;
 mod examine;
 mod heal;
+mod keys;
 mod network;
 mod purge;
 mod restored;
@@ -18,7 +19,7 @@ use crate::Options;
 use crate::clients::{Client, Cx};
 use crate::failure::{Check, Failure, Violation, ensure};
 use crate::faults::{Plan, Strike};
-use crate::history::{Counts, History};
+use crate::history::{Counts, History, Keys};
 use crate::host::{Death, Host};
 use crate::invariants::one_moment::Span;
 use crate::invariants::recovers;
@@ -115,6 +116,7 @@ impl World {
             .collect();
         let host = Host::new(seed, options.canary);
         let is_small = host.config.memory_limit_bytes > 0;
+        let keys = Keys::new(host.asks_for_keys());
         Self {
             now: EPOCH,
             step: 0,
@@ -124,6 +126,7 @@ impl World {
             history: History {
                 queues: queues(seed),
                 is_small,
+                keys,
                 ..History::default()
             },
             trace: Trace::new(options.keeps_log),
@@ -217,6 +220,10 @@ impl World {
             Step::Door => self.at_door()?,
             Step::Backup => self.back_up()?,
             Step::Script => self.finish_script(),
+            Step::Keys => {
+                let most = self.schedule.length(4);
+                self.host.wake_for_keys(most, now)
+            }
         };
         if count > 0 {
             self.trace.event(now, step.name(), count as u64, &[]);
@@ -250,9 +257,14 @@ impl World {
             return 0;
         };
         if client.peer.is_none() {
-            if let Some(conn) = self.host.accept(index, self.now) {
-                client.connect(conn);
+            let hello = keys::hello(&self.history.keys, client, self.now);
+            if let Some(hello) = hello
+                && let Some(conn) = self.host.accept(index, self.now)
+            {
+                client.connect(conn, &hello);
                 self.trace.event(self.now, "connect", conn, &[]);
+                self.trace
+                    .note(self.now, || format!("  as {:?}", hello.holder));
             }
         } else {
             client.act(&mut Cx {
@@ -367,10 +379,10 @@ impl World {
                 )
             })?;
             self.now = self.now.max(floor);
-            return Ok(());
+            return self.compare_keys();
         };
         self.trace.note(self.now, || format!("  {error}"));
-        recovers::on_open_failed(&error, disk_is_sound)?;
+        recovers::on_start_failed(&error, disk_is_sound)?;
         let death = self.draw_death();
         self.die(death)
     }

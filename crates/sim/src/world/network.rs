@@ -144,6 +144,7 @@ impl World {
             )?;
         }
         self.collect(index);
+        self.tell_of_keys();
         Ok(())
     }
 

@@ -22,6 +22,7 @@ pub(super) enum Step {
     Door,
     Backup,
     Script,
+    Keys,
 }
 
 impl Step {
@@ -46,6 +47,7 @@ impl Step {
             Self::Door => "door",
             Self::Backup => "back up",
             Self::Script => "script",
+            Self::Keys => "keys",
         }
     }
 }
@@ -73,4 +75,5 @@ pub(super) const STEPS: &[(Step, u64)] = &[
     (Step::Door, 1),
     (Step::Backup, 1),
     (Step::Script, 3),
+    (Step::Keys, 1),
 ];

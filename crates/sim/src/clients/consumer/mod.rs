@@ -1,23 +1,19 @@
 //! A consumer: subscriptions, credit, and settlements after its manner.
 
+mod frames;
+
 use std::collections::BTreeMap;
 
-use tanda_engine::Millis;
-use tanda_wire::fila::batch::Batch;
+use tanda_engine::Permission;
 use tanda_wire::fila::consume::{
     CancelConsume, Consume, Credit, ThrottleDeclaration, ThrottleLimit,
 };
-use tanda_wire::fila::delivery::DeliveryMessage;
-use tanda_wire::fila::error::ErrorFrame;
 use tanda_wire::fila::property_key::{KeyPart, KeyPartKind, PropertyKey};
-use tanda_wire::fila::settle::{AckResult, ExtendLeaseResult, NackResult};
-use tanda_wire::fila::{ErrorCode, Opcode};
 
 use super::settle::{Kind, Settle, write_settle};
-use super::{Cx, Incoming, Peer};
-use crate::failure::{Check, Violation, ensure};
-use crate::history::{Held, Settled, ThrottleDraw, main_of};
-use crate::invariants::{credit, protocol};
+use super::{Cx, Peer};
+use crate::history::{Held, Holder, Need, Right, ThrottleDraw, main_of};
+use crate::invariants::authority::Deaf;
 use crate::random::Random;
 
 /// How a consumer treats what it gets; percents of its actions.
@@ -81,6 +77,10 @@ struct Subscription {
     is_live: bool,
     /// The queue was surely there when it was sent.
     must_find: bool,
+    /// To consume.
+    right: Right,
+    /// It gets nothing any more.
+    deaf: Option<Deaf>,
 }
 
 impl Consumer {
@@ -91,6 +91,10 @@ impl Consumer {
             held: Vec::new(),
             open: BTreeMap::new(),
         }
+    }
+
+    pub(crate) const fn is_drainer(&self) -> bool {
+        self.manner.is_drainer
     }
 
     /// Every settlement was answered.
@@ -155,6 +159,7 @@ impl Consumer {
         let throttle = facts.and_then(|facts| facts.throttle.as_ref());
         let is_for_all = !self.manner.is_drainer || throttle.is_some_and(ThrottleDraw::is_quick);
         let throttle = throttle.filter(|_| is_for_all && !main_of(&queue).1);
+        let right = right(cx, peer.holder, &queue);
         let id = peer.request(&Consume {
             queue: &queue,
             credit,
@@ -168,6 +173,8 @@ impl Consumer {
                 received: 0,
                 is_live: true,
                 must_find,
+                right,
+                deaf: None,
             },
         );
     }
@@ -248,6 +255,10 @@ impl Consumer {
         });
         let items: Vec<(Held, Option<u64>)> = items.collect();
         let id = write_settle(peer, kind, &items);
+        let rights = items
+            .iter()
+            .map(|(held, _)| right(cx, peer.holder, &held.queue));
+        let rights = rights.collect();
         for (held, ms) in &items {
             match kind {
                 Kind::Ack | Kind::Nack => {
@@ -273,124 +284,9 @@ impl Consumer {
                 sent_at,
                 kind,
                 items,
+                rights,
             },
         );
-    }
-
-    pub(crate) fn on_frame(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "no other opcode answers a consumer"
-        )]
-        match frame.opcode {
-            Opcode::ConsumeOk => Ok(()),
-            Opcode::Delivery => self.on_delivery(frame, cx),
-            Opcode::AckResult => {
-                let answer = AckResult::decode(&frame.body).map_err(bad(frame))?;
-                self.on_codes(frame, Kind::Ack, &answer.results, cx)
-            }
-            Opcode::NackResult => {
-                let answer = NackResult::decode(&frame.body).map_err(bad(frame))?;
-                self.on_codes(frame, Kind::Nack, &answer.results, cx)
-            }
-            Opcode::ExtendLeaseResult => self.on_extended(frame, cx),
-            other => Err(protocol::stray(other, frame.request_id)),
-        }
-    }
-
-    fn on_delivery(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
-        let Some(sub) = self.subscriptions.get_mut(&frame.request_id) else {
-            return Err(protocol::stray(frame.opcode, frame.request_id));
-        };
-        let batch = Batch::<DeliveryMessage<'_>>::decode_header(&frame.body).map_err(bad(frame))?;
-        for message in batch {
-            let message = message.map_err(bad(frame))?;
-            cx.trace.note(cx.now, || {
-                format!(
-                    "  delivery {:032x} of {} on {}: {:?}",
-                    u128::from_be_bytes(message.meta.message_id),
-                    message.queue,
-                    frame.request_id,
-                    message.meta
-                )
-            });
-            ensure(message.queue == sub.queue, protocol::NAME, || {
-                format!(
-                    "{:?} delivered to a subscriber of {:?}",
-                    message.queue, sub.queue
-                )
-            })?;
-            sub.received += 1;
-            credit::on_received(&sub.queue, sub.granted, sub.received)?;
-            self.held.push(cx.history.on_delivery(cx.now, &message)?);
-        }
-        Ok(())
-    }
-
-    fn on_codes(
-        &mut self,
-        frame: &Incoming,
-        kind: Kind,
-        codes: &[ErrorCode],
-        cx: &mut Cx<'_>,
-    ) -> Check {
-        let settle = self.answered(frame, kind, codes.len())?;
-        for ((held, retry_after_ms), code) in settle.items.iter().zip(codes) {
-            let settled = match (*code, kind) {
-                (ErrorCode::Ok, Kind::Ack) => Settled::Ack,
-                (ErrorCode::Ok, Kind::Nack | Kind::Extend) => Settled::Nack(*retry_after_ms),
-                (ErrorCode::MessageNotFound, _) => Settled::RefusedSettle,
-                (code, _) => return Err(protocol::unexpected("settle", code)),
-            };
-            cx.trace
-                .note(cx.now, || format!("  {:032x}: {settled:?}", held.id));
-            cx.history.on_settled(cx.now, settle.sent_at, held, settled);
-        }
-        Ok(())
-    }
-
-    fn on_extended(&mut self, frame: &Incoming, cx: &mut Cx<'_>) -> Check {
-        let answer = ExtendLeaseResult::decode(&frame.body).map_err(bad(frame))?;
-        let settle = self.answered(frame, Kind::Extend, answer.results.len())?;
-        for ((held, _), result) in settle.items.iter().zip(&answer.results) {
-            let settled = match (result.error_code, result.lease_expires_at_ms) {
-                (ErrorCode::Ok, end) => Settled::Extended(Millis(end)),
-                (ErrorCode::MessageNotFound, _) => Settled::RefusedExtension,
-                (code, _) => return Err(protocol::unexpected("extend", code)),
-            };
-            cx.trace
-                .note(cx.now, || format!("  {:032x}: {settled:?}", held.id));
-            cx.history.on_settled(cx.now, settle.sent_at, held, settled);
-        }
-        Ok(())
-    }
-
-    fn answered(
-        &mut self,
-        frame: &Incoming,
-        kind: Kind,
-        count: usize,
-    ) -> Result<Settle, Violation> {
-        let settle = self.open.remove(&frame.request_id);
-        let fits = |settle: &Settle| settle.kind == kind && settle.items.len() == count;
-        settle
-            .filter(fits)
-            .ok_or_else(|| protocol::stray(frame.opcode, frame.request_id))
-    }
-
-    /// A queue that must be there is found.
-    pub(crate) fn on_error(&mut self, request_id: u32, error: &ErrorFrame<'_>) -> Check {
-        if let Some(sub) = self.subscriptions.get_mut(&request_id) {
-            sub.is_live = false;
-            let is_missing = error.error_code == ErrorCode::QueueNotFound && sub.must_find;
-            return ensure(!is_missing, crate::invariants::nothing_lost::NAME, || {
-                format!("queue {:?} is gone", sub.queue)
-            });
-        }
-        match self.open.remove(&request_id) {
-            Some(_) => Ok(()),
-            None => Err(protocol::stray(Opcode::Error, request_id)),
-        }
     }
 
     pub(crate) fn on_lost(&mut self, random: &mut Random, cx: &mut Cx<'_>) {
@@ -403,6 +299,12 @@ impl Consumer {
             _ => {}
         }
     }
+}
+
+/// To consume from this queue, or to settle what came from it.
+fn right(cx: &Cx<'_>, holder: Holder, queue: &str) -> Right {
+    let need = Need::Queue(Permission::Consume, queue);
+    cx.history.keys.right(holder, cx.now, need)
 }
 
 fn declaration(throttle: &ThrottleDraw) -> ThrottleDeclaration<'_> {
@@ -421,9 +323,4 @@ fn declaration(throttle: &ThrottleDraw) -> ThrottleDeclaration<'_> {
         },
         when_key_missing: 0,
     }
-}
-
-fn bad(frame: &Incoming) -> impl Fn(tanda_wire::cursor::DecodeError) -> Violation {
-    let opcode = frame.opcode;
-    move |error| protocol::bad_body(opcode, error)
 }
