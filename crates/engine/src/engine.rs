@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+use crate::atomic::Atomic;
 use crate::capture::Capture;
 use crate::consumers::Consumers;
 use crate::jobs::Job;
@@ -46,6 +47,8 @@ pub struct Engine {
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
     pub(crate) runnable: VecDeque<QueueIndex>,
     pub(crate) jobs: VecDeque<Job>,
+    /// Queues with messages that are to be delivered in this step or never.
+    pub(crate) instant: Vec<QueueIndex>,
     pub(crate) scripts: Scripts,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
@@ -62,6 +65,7 @@ pub struct Engine {
     /// The record being written.
     pub(crate) record: Vec<u8>,
     pub(crate) store: StoreScratch,
+    pub(crate) atomic: Atomic,
     pub(crate) paging: Paging,
     pub(crate) throttles: Throttles,
     /// Rough bytes of all queues, deleted ones included.
@@ -107,6 +111,7 @@ impl Engine {
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
+            instant: Vec::new(),
             scripts: Scripts::default(),
             graveyard: Vec::new(),
             stored: 0,
@@ -117,6 +122,7 @@ impl Engine {
             recovery: Some(crate::replay::Recovery::new(&hasher)),
             record: Vec::new(),
             store: StoreScratch::default(),
+            atomic: Atomic::default(),
             paging: Paging::default(),
             throttles: Throttles::new(&hasher),
             queue_bytes: 0,
@@ -164,6 +170,7 @@ impl Engine {
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
+        self.deliver_instant(cx);
         self.run_scripts(cx);
         self.make_pages(cx, WRITES_MAX);
     }
@@ -201,7 +208,8 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
-        let scratch = self.record.capacity() + self.store.record.capacity();
+        let records = self.record.capacity() + self.store.record.capacity();
+        let scratch = records + self.atomic.memory_bytes();
         let throttles = self.throttles.memory_bytes();
         let parts = self.queue_bytes + config + scratch + self.scripts.memory_bytes();
         (parts + throttles) as u64

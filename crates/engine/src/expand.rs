@@ -146,6 +146,8 @@ impl<'a> Image<'a> {
             } else {
                 None
             },
+            // A message with its own time is never in a page.
+            expires: None,
             form: Flags::from_bits(message.flags).form(),
         }
     }

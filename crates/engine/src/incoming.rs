@@ -22,6 +22,8 @@ pub(crate) struct Incoming<'a> {
     pub(crate) weight: u32,
     pub(crate) idempotency_key: &'a [u8],
     pub(crate) delay_ms: u64,
+    /// It leaves undelivered so long after it came in.
+    pub(crate) ttl_ms: Option<u64>,
     pub(crate) priority: u8,
     pub(crate) transient: bool,
     /// It is unclassified.
@@ -54,6 +56,7 @@ impl<'a> Incoming<'a> {
             weight: item.weight,
             idempotency_key: item.idempotency_key.map_or(&[], |span| span.of(data)),
             delay_ms: item.delay_ms,
+            ttl_ms: item.ttl_ms,
             priority: item.priority,
             transient: item.transient,
             parked: None,

@@ -12,14 +12,17 @@
 //! ```
 
 mod admin;
+mod atomic;
 mod capture;
 mod cluster;
 mod config;
 mod consumers;
 mod content;
+mod counts;
 mod declare;
 mod engine;
 mod expand;
+mod expire;
 mod explain;
 mod find;
 mod ids;
@@ -38,6 +41,7 @@ mod on_subscribe;
 mod output;
 mod page;
 mod paging;
+mod placing;
 mod publish;
 mod queue;
 mod queue_config;
@@ -68,12 +72,13 @@ mod validate;
 
 pub use admin::{
     AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,
-    KeyStats, MessagePlace, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
+    KeyStats, MessagePlace, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
     QueueSummary, Rebalancing, Reclassify, RedriveError, Redriven, RuntimeConfigError,
     UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError, Form, Headers};
+pub use counts::QueueCounts;
 pub use engine::{Engine, ReplayError};
 pub use expand::expand_state;
 pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId, VhostId};

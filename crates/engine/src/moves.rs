@@ -154,7 +154,8 @@ impl Engine {
             weight: entry.weight,
             weighs: Weighs::NewKey,
             redrives: entry.redrives.saturating_add(u16::from(redrive)),
-            flags: entry.flags,
+            // Where it goes it stays.
+            flags: entry.flags.without(Flags::EXPIRES),
         });
         if redrive {
             // A dead letter that no script has seen since is tried by the present one.

@@ -220,6 +220,7 @@ impl Engine {
         )]
         let len = (new.content.len() + new.attributes.len()) as u32;
         let queue = self.queues.at_mut(index);
+        let expires = queue.expiry_of(id, new.ttl_ms);
         let flags = flags_of(new, keys);
         let position = queue.next_position;
         let slot = queue.store(NewMessage {
@@ -233,14 +234,17 @@ impl Engine {
             redrives: 0,
             flags,
         });
+        if let Some(at) = expires {
+            queue.keep_expiry(slot, at);
+        }
+        if [new.ttl_ms, queue.expiry.ttl_ms].contains(&Some(0)) {
+            self.note_instant(index);
+        }
         if new.transient {
-            let body = [new.content, new.attributes].concat();
-            queue.keep_body(slot, body.into());
-            queue.place_new(slot, new, keys, due);
-            self.drop_overflow(cx, index);
-            self.touch(index);
+            self.place_transient(cx, (index, slot), new, (keys, due));
             return id;
         }
+        let queue = self.queues.at_mut(index);
         queue.place_new(slot, new, keys, due);
         let store = &mut self.store;
         if store.count == 0 {
@@ -257,6 +261,7 @@ impl Engine {
             group: keys.group,
             priority: new.priority,
             unclassified: new.parked.as_ref().map(|parked| parked.known.fields()),
+            expires,
             form: new.form,
         };
         let content = match body {
@@ -274,6 +279,25 @@ impl Engine {
             queue.dedup.insert(key, id);
         }
         id
+    }
+
+    /// A new message whose content is in memory only gets its place.
+    fn place_transient(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (index, slot): (QueueIndex, Slot),
+        new: &Incoming<'_>,
+        (keys, due): (&Keys, Option<Millis>),
+    ) {
+        let queue = self.queues.at_mut(index);
+        let body = [new.content, new.attributes].concat();
+        queue.keep_body(slot, body.into());
+        queue.place_new(slot, new, keys, due);
+        if self.atomic.is_open() {
+            return self.atomic.note_stored(index);
+        }
+        self.drop_overflow(cx, index);
+        self.touch(index);
     }
 }
 

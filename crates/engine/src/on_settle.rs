@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    fn settle_one(
+    pub(crate) fn settle_one(
         &mut self,
         now: Millis,
         index: QueueIndex,
@@ -405,7 +405,7 @@ impl Engine {
 
 impl SettleItem {
     /// What a nack means on a queue that Fila made.
-    fn as_failure(&self) -> Self {
+    pub(crate) fn as_failure(&self) -> Self {
         let settlement = match self.settlement {
             Settlement::Nack { requeue: true } => Settlement::Fail {
                 error: Span::default(),

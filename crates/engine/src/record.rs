@@ -66,6 +66,8 @@ pub(crate) enum Kind {
     ApiKey = 20,
     /// What an API key may do.
     Acl = 21,
+    /// Records that happened together: all of them count, or none.
+    Atomic = 27,
 }
 
 impl Kind {
@@ -92,6 +94,7 @@ impl Kind {
             19 => Self::Classified,
             20 => Self::ApiKey,
             21 => Self::Acl,
+            27 => Self::Atomic,
             _ => return None,
         })
     }
@@ -129,9 +132,11 @@ pub(crate) mod more {
     pub(crate) const ATTRIBUTES: u8 = 1;
     /// It is unclassified: what is known of that follows.
     pub(crate) const UNCLASSIFIED: u8 = 2;
+    /// Its own time to leave undelivered follows.
+    pub(crate) const EXPIRES: u8 = 4;
     /// A byte follows: the form of its content, if it is not Fila's.
     pub(crate) const FORM: u8 = 8;
-    pub(crate) const ALL: u8 = ATTRIBUTES | UNCLASSIFIED | FORM;
+    pub(crate) const ALL: u8 = ATTRIBUTES | UNCLASSIFIED | EXPIRES | FORM;
 }
 
 /// Begins a record in `out`. `term` and `index` are for a replicated log and 0 here.
@@ -193,6 +198,8 @@ pub(crate) struct StoredFields<'a> {
     pub(crate) group: Option<u128>,
     pub(crate) priority: u8,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    /// Its own time to leave undelivered.
+    pub(crate) expires: Option<Millis>,
     pub(crate) form: Form,
 }
 
@@ -276,6 +283,7 @@ fn add_more(out: &mut Vec<u8>, fields: &StoredFields<'_>, content: StoredContent
     let flags = [
         (has_attributes, more::ATTRIBUTES),
         (fields.unclassified.is_some(), more::UNCLASSIFIED),
+        (fields.expires.is_some(), more::EXPIRES),
         (fields.form != Form::Fila, more::FORM),
     ];
     let set = flags.into_iter().filter(|(is_set, _)| *is_set);
@@ -286,6 +294,9 @@ fn add_more(out: &mut Vec<u8>, fields: &StoredFields<'_>, content: StoredContent
     out.push(more);
     if let Some(fields) = &fields.unclassified {
         fields.encode(out);
+    }
+    if let Some(at) = fields.expires {
+        out.extend_from_slice(&at.0.to_be_bytes());
     }
     if fields.form != Form::Fila {
         out.push(fields.form.byte());

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use ahash::RandomState;
 use hashbrown::HashMap;
 
+use crate::atomic::{absolute, is_relative, records_in};
 use crate::engine::Engine;
 use crate::moves::Move;
 use crate::queue::entries::{Flags, Slot};
@@ -33,6 +34,8 @@ pub(crate) struct Recovery {
     pub(crate) throttled_until: Vec<Lsn>,
     /// Slots of pages that the snapshot names and whose messages are in memory or gone.
     pub(crate) freed: Vec<PageSlot>,
+    /// Where the `Atomic` record begins that is applied.
+    atomic_at: Option<Lsn>,
     hasher: RandomState,
 }
 
@@ -69,6 +72,7 @@ impl Recovery {
             charges: Vec::new(),
             throttled_until: Vec::new(),
             freed: Vec::new(),
+            atomic_at: None,
             hasher: hasher.clone(),
         }
     }
@@ -164,7 +168,28 @@ impl Engine {
                 let page = reader.u64()?;
                 self.apply_page_loaded(rec, (header.queue, page), read)
             }
+            Kind::Atomic => self.apply_atomic(rec, at, record, read),
         }
+    }
+
+    fn apply_atomic(
+        &mut self,
+        rec: &mut Recovery,
+        at: Lsn,
+        record: &[u8],
+        read: &mut ReadPage<'_>,
+    ) -> Result<(), ReplayError> {
+        if rec.atomic_at.is_some() {
+            let problem = "an atomic record within another".to_owned();
+            return Err(ReplayError { problem });
+        }
+        rec.atomic_at = Some(at);
+        let result = records_in(record).try_for_each(|next| {
+            let (offset, next) = next?;
+            self.apply(rec, Lsn(at.0.saturating_add(offset as u64)), next, read)
+        });
+        rec.atomic_at = None;
+        result
     }
 
     fn apply_shard(&mut self, reader: &mut Reader<'_>) -> Result<(), ReplayError> {
@@ -190,16 +215,16 @@ impl Engine {
         let index = self.queue_or_placeholder(rec, id);
         let (first_position, first_id, count) = reader.stored_head()?;
         self.newest_time = self.newest_time.max(first_id.enqueued_at());
+        let atomic_at = rec.atomic_at;
         let kept = rec.queue(index);
         for n in 0..count {
             let message = reader.stored_message()?;
             let content_at = match message.content {
                 Ok(offset) => Lsn(at.0.saturating_add(offset as u64)),
-                Err(elsewhere) if elsewhere < at => elsewhere,
-                Err(elsewhere) => {
+                Err(elsewhere) => content_before(at, elsewhere, atomic_at).ok_or_else(|| {
                     let problem = format!("a content at {elsewhere:?}, not before its record");
-                    return Err(reader.problem(&problem));
-                }
+                    reader.problem(&problem)
+                })?,
             };
             let id = MessageId(first_id.0.wrapping_add(u128::from(n)));
             let queue = self.queues.at_mut(index);
@@ -227,6 +252,9 @@ impl Engine {
             });
             if let Some(known) = message.unclassified {
                 queue.unclassified.insert(slot, Unclassified::of(known));
+            }
+            if let Some(at) = message.expires {
+                queue.keep_expiry(slot, at);
             }
             self.segments.add(content_at, message.len);
             kept.by_position.insert(position, slot);
@@ -361,6 +389,17 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// Where a content lies that the record at `at` refers to: before it, or in the `Atomic` record
+/// that both are in.
+fn content_before(at: Lsn, content: Lsn, atomic_at: Option<Lsn>) -> Option<Lsn> {
+    let found = if is_relative(content) {
+        absolute(content, atomic_at?)
+    } else {
+        content
+    };
+    (found < at).then_some(found)
 }
 
 impl QueueRecovery {

@@ -77,6 +77,9 @@ impl Engine {
         if let Some(known) = image.unclassified {
             queue.unclassified.insert(slot, Unclassified::of(known));
         }
+        if let Some(at) = image.expires {
+            queue.keep_expiry(slot, at);
+        }
         self.segments.add(at, len);
         kept.by_position.insert(image.position, slot);
         if let Some(due) = image.due {

@@ -75,7 +75,8 @@ impl Engine {
             | Kind::Acl
             | Kind::Image
             | Kind::Remembered
-            | Kind::Classified => self.replay(at, record).map(|()| 0),
+            | Kind::Classified
+            | Kind::Atomic => self.replay(at, record).map(|()| 0),
         }
     }
 

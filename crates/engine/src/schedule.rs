@@ -32,8 +32,8 @@ pub(crate) struct PassScratch {
     /// Positions leased without a timeout.
     pub(crate) untimed: Vec<u64>,
     /// Pages that this pass may still read.
-    reads: u32,
-    throttle: Scratch,
+    pub(crate) reads: u32,
+    pub(crate) throttle: Scratch,
 }
 
 /// What became of one step of a queue's turn.
@@ -70,12 +70,17 @@ impl Engine {
                 break;
             };
             self.queues.at_mut(index).runnable = false;
-            self.serve(cx, index);
+            self.serve(cx, index, cx.now);
             self.touch(index);
         }
     }
 
-    fn serve(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+    /// One turn of a queue, unless messages are left that expired by `expired_by`: those leave
+    /// first.
+    pub(crate) fn serve(&mut self, cx: &mut Cx<'_>, index: QueueIndex, expired_by: Millis) {
+        if self.queues.at(index).has_expired(expired_by) {
+            return;
+        }
         let mut pass = core::mem::take(&mut self.pass);
         for _ in 0..TURN_MESSAGES {
             match self.serve_one(cx, index, &mut pass) {

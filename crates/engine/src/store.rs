@@ -1,5 +1,6 @@
 //! The record that stores messages: put together message by message, then appended.
 
+use crate::atomic::is_relative;
 use crate::engine::{Cx, Engine};
 use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{NIL, Slot};
@@ -79,12 +80,20 @@ impl Engine {
             last = Some(at);
             let entry = queue.entries.at_mut(slot);
             entry.at = at;
-            self.segments.add(at, entry.len);
+            if is_relative(at) {
+                self.atomic.note_placed(index, slot);
+            } else {
+                self.segments.add(at, entry.len);
+            }
         }
         self.stored += u64::from(store.count);
         store.count = 0;
         if store.record.capacity() > 4 * RECORD_BYTES {
             store.record = Vec::new();
+        }
+        if self.atomic.is_open() {
+            self.atomic.note_stored(index);
+            return last;
         }
         self.drop_overflow(cx, index);
         self.touch(index);

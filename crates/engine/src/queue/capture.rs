@@ -184,6 +184,7 @@ impl Queue {
             dedup: entry.flags.has(Flags::DEDUP),
             attributes: entry.flags.has(Flags::ATTRIBUTES),
             unclassified,
+            expires: self.own_expiry(slot),
             form: entry.flags.form(),
         }
     }

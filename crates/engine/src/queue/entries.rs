@@ -84,6 +84,8 @@ impl Flags {
     pub(crate) const UNCLASSIFIED: Self = Self(8);
     /// A script's attributes follow the payload in its content.
     pub(crate) const ATTRIBUTES: Self = Self(16);
+    /// It has a time of its own to leave undelivered, see [`super::expiry`].
+    pub(crate) const EXPIRES: Self = Self(128);
     const AMQP: Self = Self(32);
     const FIRE: Self = Self(64);
 

@@ -13,7 +13,8 @@ impl Queue {
         let page = self.stalled.front().map(|(at, _)| *at);
         let parked = self.parking.next_deadline();
         let held = self.throttled.held.front().map(|(at, _)| *at);
-        let all = [due, lease, dedup, page, parked, held];
+        let expiry = self.expiry.next();
+        let all = [due, lease, dedup, page, parked, held, expiry];
         all.into_iter().flatten().min()
     }
 
@@ -54,6 +55,7 @@ impl Queue {
             oldest_unclassified_at: self.parking.oldest().map(MessageId::enqueued_at),
             stopped: self.parking.stopped() as u64,
             late_duplicates: self.late_duplicates,
+            expired: self.expired,
         }
     }
 
@@ -70,6 +72,7 @@ impl Queue {
     /// Forgets what is left of leases that are settled.
     pub(crate) fn sweep(&mut self) {
         self.leases.sweep(&self.entries);
+        self.look_at_oldest();
     }
 
     /// Panics when the queue's structures contradict each other.
@@ -80,6 +83,7 @@ impl Queue {
         self.dedup.assert_invariants();
         self.assert_parking();
         self.assert_throttled();
+        self.assert_expiry();
         let parked = self.parking.unclassified() + self.parking.stopped();
         let pending = self.lanes.ready()
             + self.delayed.len() as u64

@@ -172,6 +172,40 @@ impl Groups {
         Some(slot)
     }
 
+    /// Takes a message out of the waiting list of its group; false when more than `most` are before
+    /// it.
+    pub(crate) fn take_waiting(
+        &mut self,
+        entries: &mut Entries,
+        group: u32,
+        slot: Slot,
+        most: usize,
+    ) -> bool {
+        if self.at(group).first == slot {
+            return self.pop_waiting(entries, group).is_some();
+        }
+        let mut before = self.at(group).first;
+        for _ in 0..most {
+            if before == NIL || entries.at(before).next == slot {
+                break;
+            }
+            before = entries.at(before).next;
+        }
+        if before == NIL || entries.at(before).next != slot {
+            return false;
+        }
+        entries.at_mut(before).next = entries.at(slot).next;
+        entries.at_mut(slot).next = NIL;
+        let it = self.at_mut(group);
+        if it.last == slot {
+            it.last = before;
+        }
+        // One is still before it.
+        it.waiting -= 1;
+        self.waiting -= 1;
+        true
+    }
+
     /// Takes the next waiting message with a position below `limit` out of its group, walking all
     /// groups once.
     pub(crate) fn purge_next(

@@ -65,6 +65,11 @@ impl Lane {
         self.is_on_ring() || self.blocked
     }
 
+    /// Its first page could not be read, and it has no turns until that is tried again.
+    pub(super) fn is_stalled(&self) -> bool {
+        self.behind.as_ref().is_some_and(|behind| behind.stalled)
+    }
+
     /// Messages that came back to a position before this one.
     pub(super) fn returned_before(&self, position: u64) -> u64 {
         let set = self.returned.as_ref();

@@ -2,6 +2,7 @@
 
 use super::Queue;
 use super::entries::{NIL, Place, Slot};
+use super::expiry::Whereabouts;
 use super::throttled::Hold;
 use crate::Millis;
 
@@ -30,8 +31,10 @@ impl Queue {
         let (lane, position) = (entry.lane, entry.position);
         let priority = self.lanes.priority(lane);
         let line = self.throttled.line_of(hold, lane, priority);
+        let expires = self.expires_at(slot).is_some();
+        self.list_expiry(slot, Whereabouts::InLine(hold));
         let it = self.throttled.line_mut(line);
-        if it.fifo.head == NIL || position > it.fifo.tail_position {
+        if !expires && (it.fifo.head == NIL || position > it.fifo.tail_position) {
             it.fifo.push(&mut self.entries, slot, position);
         } else {
             it.returned.insert(position, slot);
@@ -97,6 +100,7 @@ impl Queue {
         entry.place = Place::Ready;
         entry.next = NIL;
         self.lanes.push_returned(&self.entries, slot);
+        self.list_ready(slot);
     }
 
     /// Takes the next message out of its line, by turn and position.
@@ -139,6 +143,13 @@ impl Queue {
             it.fifo.head = self.entries.at(head).next;
             head
         };
+        self.left_line(hold, priority, line);
+        Some(slot)
+    }
+
+    /// A message is out of its line; an empty line goes.
+    fn left_line(&mut self, hold: Hold, priority: u8, line: u32) {
+        let it = self.throttled.line(line);
         let is_empty = it.fifo.head == NIL && it.returned.is_empty();
         self.throttled.in_lines -= 1;
         if let Some(wait) = self.throttled.wait_mut(hold, priority) {
@@ -147,7 +158,19 @@ impl Queue {
         if is_empty {
             self.throttled.remove_line(hold, priority, line);
         }
-        Some(slot)
+    }
+
+    /// Leader: takes a message that expires out of its line, wherever it is there.
+    pub(super) fn take_from_line(&mut self, hold: Hold, slot: Slot) -> bool {
+        let entry = self.entries.at(slot);
+        let (lane, position) = (entry.lane, entry.position);
+        let line = self.throttled.by_lane.get(&(hold.bucket, lane)).copied();
+        let Some(line) = line else { return false };
+        let found = self.throttled.line_mut(line).returned.remove(&position);
+        if found.is_some() {
+            self.left_line(hold, self.lanes.priority(lane), line);
+        }
+        found.is_some()
     }
 
     /// Leader: takes any message with a position below `limit` out of its line, going over the
@@ -244,6 +267,7 @@ impl Queue {
     pub(crate) fn postpone(&mut self, slot: Slot, due: Millis) {
         self.entries.at_mut(slot).place = Place::Delayed;
         self.delayed.insert((due, slot));
+        self.list_expiry(slot, Whereabouts::Delayed(due));
     }
 }
 

@@ -7,9 +7,11 @@
 //! Every message is in exactly one place ([`Place`]). A message that becomes pending is *admitted*:
 //! its group, its not-before time and its lane decide which place that is.
 
+mod bodies;
 pub(crate) mod capture;
 pub(crate) mod dedup;
 pub(crate) mod entries;
+pub(crate) mod expiry;
 mod figures;
 pub(crate) mod groups;
 mod lane_checks;
@@ -41,6 +43,7 @@ use crate::{
 use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
+use expiry::{Expiry, Whereabouts};
 use groups::Groups;
 use lanes::Lanes;
 use leases::{Lease, Leases};
@@ -134,6 +137,10 @@ pub(crate) struct Queue {
     pub(crate) groups: Groups,
     pub(crate) leases: Leases,
     pub(crate) dedup: Dedup,
+    /// When messages leave undelivered.
+    pub(crate) expiry: Expiry,
+    /// Messages that did since the start.
+    pub(crate) expired: u64,
     /// Messages waiting for a time.
     pub(crate) delayed: BTreeSet<(Millis, Slot)>,
     /// Unclassified messages, and those behind them.
@@ -202,6 +209,8 @@ impl Queue {
             groups: Groups::new(hasher.clone()),
             leases: Leases::new(hasher.clone()),
             dedup: Dedup::new(hasher),
+            expiry: Expiry::new(hasher.clone()),
+            expired: 0,
             delayed: BTreeSet::new(),
             parking: Parking::default(),
             unclassified: HashMap::with_hasher(hasher.clone()),
@@ -276,6 +285,7 @@ impl Queue {
             && !self.groups.join(&mut self.entries, slot, key)
         {
             self.entries.at_mut(slot).place = Place::Behind;
+            self.list_expiry(slot, Whereabouts::Known);
             if let Some(due) = due {
                 self.behind_due.insert(slot, due);
             }
@@ -285,14 +295,20 @@ impl Queue {
     }
 
     /// Leader: gives a pending message that its group lets go its place.
-    fn settle_place(&mut self, slot: Slot, due: Option<Millis>) {
+    pub(super) fn settle_place(&mut self, slot: Slot, due: Option<Millis>) {
         let entry = self.entries.at_mut(slot);
         if let Some(due) = due {
             entry.place = Place::Delayed;
             self.delayed.insert((due, slot));
+            self.list_expiry(slot, Whereabouts::Delayed(due));
         } else {
             entry.place = Place::Ready;
-            self.lanes.push(&mut self.entries, slot);
+            if entry.flags.has(Flags::EXPIRES) {
+                self.lanes.push_returned(&self.entries, slot);
+            } else {
+                self.lanes.push(&mut self.entries, slot);
+            }
+            self.list_ready(slot);
         }
     }
 
@@ -304,6 +320,7 @@ impl Queue {
         {
             self.lanes.add_pending(self.entries.at(slot).lane);
             self.entries.at_mut(slot).place = Place::Behind;
+            self.list_expiry(slot, Whereabouts::Known);
             return;
         }
         let entry = self.entries.at_mut(slot);
@@ -323,7 +340,8 @@ impl Queue {
     /// Messages of groups are never in pages. Redrives and the maximum length take the oldest.
     fn set_lane_rules(&mut self) {
         let max = self.config.max_length.map(|max| max.overflow);
-        let asks_for_oldest = self.is_dead_letter() || max == Some(Overflow::DropHead);
+        let expires = self.expiry.ttl_ms.is_some();
+        let asks_for_oldest = self.is_dead_letter() || expires || max == Some(Overflow::DropHead);
         let lane_hot = if self.config.ordering == Ordering::None {
             self.lane_hot
         } else {
@@ -389,28 +407,11 @@ impl Queue {
         taken
     }
 
-    /// Leader: messages whose time has come become ready, `budget` at most.
-    pub(crate) fn release_due(&mut self, now: Millis, budget: usize) -> usize {
-        let mut released = 0;
-        while released < budget {
-            let Some((due, slot)) = self.delayed.first().copied() else {
-                break;
-            };
-            if due > now {
-                break;
-            }
-            self.delayed.pop_first();
-            self.preserve_delayed(slot, due);
-            self.settle_place(slot, None);
-            released += 1;
-        }
-        released
-    }
-
     /// A message leaves for good; it is already out of lane and waiting list. A waiting message of
     /// its group may move up.
     pub(crate) fn remove(&mut self, slot: Slot, keep_key: KeepKey) -> Removed {
         self.preserve(slot);
+        self.forget_expiry(slot);
         let place = self.entries.at(slot).place;
         let (lane, group) = (self.entries.at(slot).lane, self.entries.at(slot).group);
         let mut due = self.leave_parking(slot);
@@ -462,19 +463,6 @@ impl Queue {
             due,
             unclassified: self.unclassified.remove(&slot),
         }
-    }
-
-    /// Keeps the body of a transient message.
-    pub(crate) fn keep_body(&mut self, slot: Slot, body: Bytes) {
-        self.transient_bytes += body.len() + size_of::<(Slot, Bytes)>();
-        self.transient.insert(slot, body);
-    }
-
-    /// Takes the body of a transient message.
-    pub(crate) fn take_body(&mut self, slot: Slot) -> Option<Bytes> {
-        let body = self.transient.remove(&slot)?;
-        self.transient_bytes -= body.len() + size_of::<(Slot, Bytes)>();
-        Some(body)
     }
 
     fn promote(&mut self, group: u32) {

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::entries::Entries;
-use super::lanes::Lanes;
+use super::entries::{Entries, Slot};
+use super::lanes::{Lane, Lanes};
 use super::picks::Taken;
 
 /// Lanes by the position of their first message.
@@ -76,11 +76,34 @@ impl Lanes {
         Taken::Nothing
     }
 
+    /// The lane of the oldest ready message, and the message unless it is in a page. A lane whose
+    /// page cannot be read is passed over.
+    pub(super) fn peek_oldest(&mut self, entries: &Entries) -> Option<(u32, Option<Slot>)> {
+        loop {
+            let Reverse((noted, lane)) = self.oldest.as_ref()?.notes.peek().copied()?;
+            let waits = |it: &Lane| it.has_first() && !it.is_stalled();
+            let first = self.lane(lane).filter(|it| waits(it));
+            let first = first.and_then(|_| self.first(entries, lane));
+            if let Some((position, slot)) = first
+                && position == noted
+            {
+                return Some((lane, slot));
+            }
+            if let Some(oldest) = self.oldest.as_mut() {
+                oldest.notes.pop();
+            }
+            if first.is_some() {
+                self.note_first(entries, lane);
+            }
+        }
+    }
+
     /// Panics when a lane on a ring has no note.
     pub(super) fn assert_notes(&self, entries: &Entries) {
         let Some(oldest) = &self.oldest else { return };
         let notes: std::collections::BTreeSet<_> = oldest.notes.iter().map(|it| it.0).collect();
-        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| it.has_first()) {
+        let waits = |it: &Lane| it.has_first() && !it.is_stalled();
+        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| waits(it)) {
             let first = self.first(entries, lane).map_or(0, |first| first.0);
             let mut below = notes.range(..=(first, lane));
             assert!(

@@ -126,6 +126,7 @@ impl Queue {
             + maps
             + dedup
             + self.throttled.memory_bytes()
+            + self.expiry.memory_bytes()
     }
 }
 

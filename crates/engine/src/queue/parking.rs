@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::entries::{Entries, Flags, Place, Slot};
+use super::expiry::Whereabouts;
 use super::{Queue, Unclassified};
 use crate::{MessageId, Millis, Ordering};
 
@@ -243,6 +244,7 @@ impl Queue {
         let (lane, position, id) = (entry.lane, entry.position, entry.id);
         self.lanes.add_pending(lane);
         self.keep_for_later(slot, group, due);
+        self.list_expiry(slot, Whereabouts::Known);
         let parked = Parked {
             slot,
             next,
@@ -272,6 +274,7 @@ impl Queue {
         entry.place = Place::Stopped;
         let position = entry.position;
         self.keep_for_later(slot, group, due);
+        self.list_expiry(slot, Whereabouts::Known);
         self.parking.stopped.insert(position, slot);
     }
 

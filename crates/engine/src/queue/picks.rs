@@ -117,11 +117,7 @@ impl Lanes {
                 it.returned = None;
             }
         }
-        let it = self.at_mut(lane);
-        it.ready -= 1;
-        let blocked = it.blocked;
-        self.blocked_ready -= u64::from(blocked);
-        self.ready -= 1;
+        self.count_taken(lane);
         Some(slot)
     }
 
@@ -184,6 +180,12 @@ impl Lanes {
         let Some(slot) = self.pop_first(entries, lane) else {
             return Taken::Nothing;
         };
+        self.leave_if_empty(lane);
+        Taken::Message(slot)
+    }
+
+    /// A message left its lane out of turn.
+    fn leave_if_empty(&mut self, lane: u32) {
         let it = self.at_mut(lane);
         if it.ready == 0 {
             it.blocked = false;
@@ -194,7 +196,30 @@ impl Lanes {
                 self.leave_ring(ring, lane);
             }
         }
-        Taken::Message(slot)
+    }
+
+    /// Takes a message out of its lane that was put there by [`Lanes::push_returned`].
+    pub(crate) fn take_returned(&mut self, entries: &Entries, slot: Slot) -> bool {
+        let entry = entries.at(slot);
+        let lane = entry.lane;
+        let it = self.at_mut(lane);
+        let set = it.returned.as_mut();
+        if set.and_then(|set| set.remove(&entry.position)).is_none() {
+            return false;
+        }
+        it.returned.take_if(|set| set.is_empty());
+        self.count_taken(lane);
+        self.leave_if_empty(lane);
+        true
+    }
+
+    /// A message is out of its lane.
+    fn count_taken(&mut self, lane: u32) {
+        let it = self.at_mut(lane);
+        it.ready -= 1;
+        let blocked = it.blocked;
+        self.blocked_ready -= u64::from(blocked);
+        self.ready -= 1;
     }
 
     /// Takes any ready message with a position below `limit`. Lanes

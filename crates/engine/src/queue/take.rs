@@ -1,10 +1,28 @@
-//! Delayed messages taken out of their place by a purge or a redrive.
+//! Delayed messages leave their place: their time has come, or a purge or a redrive takes them.
 
 use super::Queue;
 use super::entries::Slot;
 use crate::Millis;
 
 impl Queue {
+    /// Leader: messages whose time has come become ready, `budget` at most.
+    pub(crate) fn release_due(&mut self, now: Millis, budget: usize) -> usize {
+        let mut released = 0;
+        while released < budget {
+            let Some((due, slot)) = self.delayed.first().copied() else {
+                break;
+            };
+            if due > now {
+                break;
+            }
+            self.delayed.pop_first();
+            self.preserve_delayed(slot, due);
+            self.settle_place(slot, None);
+            released += 1;
+        }
+        released
+    }
+
     /// Leader: takes the delayed message that is due first and has a position below `limit`.
     pub(crate) fn take_first_delayed(&mut self, limit: u64) -> Option<(Millis, Slot)> {
         let entries = &self.entries;

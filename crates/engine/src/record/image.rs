@@ -21,9 +21,10 @@ mod has {
     /// Attributes follow the payload in the content; nothing follows here.
     pub(super) const ATTRIBUTES: u16 = 512;
     pub(super) const UNCLASSIFIED: u16 = 1024;
+    pub(super) const EXPIRES: u16 = 2048;
     /// A byte follows: the form of its content, if it is not Fila's.
     pub(super) const FORM: u16 = 4096;
-    pub(super) const ALL: u16 = 2047 | FORM;
+    pub(super) const ALL: u16 = 2047 | EXPIRES | FORM;
 }
 
 /// Where an image's content is.
@@ -57,6 +58,8 @@ pub(crate) struct Image<'a> {
     /// Attributes follow the payload in its content.
     pub(crate) attributes: bool,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    /// Its own time to leave undelivered.
+    pub(crate) expires: Option<Millis>,
     pub(crate) form: Form,
 }
 
@@ -106,6 +109,9 @@ impl Image<'_> {
         if let Some(fields) = &self.unclassified {
             fields.encode(out);
         }
+        if let Some(at) = self.expires {
+            out.extend_from_slice(&at.0.to_be_bytes());
+        }
         if self.form != Form::Fila {
             out.push(self.form.byte());
         }
@@ -135,6 +141,7 @@ impl Image<'_> {
             (here, has::CONTENT),
             (self.attributes, has::ATTRIBUTES),
             (self.unclassified.is_some(), has::UNCLASSIFIED),
+            (self.expires.is_some(), has::EXPIRES),
             (self.form != Form::Fila, has::FORM),
         ];
         let there = fields.into_iter().filter(|(is_there, _)| *is_there);
@@ -243,6 +250,7 @@ impl<'a> Reader<'a> {
             dedup: has(has::DEDUP),
             attributes: has(has::ATTRIBUTES),
             unclassified: None,
+            expires: None,
             form: Form::Fila,
         };
         if has(has::WEIGHTS) {
@@ -267,6 +275,9 @@ impl<'a> Reader<'a> {
         }
         if has(has::UNCLASSIFIED) {
             image.unclassified = Some(self.unclassified()?);
+        }
+        if has(has::EXPIRES) {
+            image.expires = Some(self.millis()?);
         }
         if has(has::FORM) {
             image.form = self.form()?;

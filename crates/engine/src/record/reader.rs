@@ -30,6 +30,7 @@ pub(crate) struct StoredMessage<'a> {
     /// Attributes follow the payload in its content.
     pub(crate) attributes: bool,
     pub(crate) unclassified: Option<UnclassifiedFields<'a>>,
+    pub(crate) expires: Option<Millis>,
     pub(crate) form: Form,
     /// Offset of the content in this record, or its position when it is elsewhere.
     pub(crate) content: Result<usize, Lsn>,
@@ -201,6 +202,7 @@ impl<'a> Reader<'a> {
         };
         let priority = if has(stored::PRIORITY) { self.u8()? } else { 0 };
         let (mut attributes, mut unclassified, mut form) = (false, None, Form::Fila);
+        let mut expires = None;
         if has(stored::MORE) {
             let more = self.u8()?;
             if more & !more::ALL != 0 {
@@ -209,6 +211,9 @@ impl<'a> Reader<'a> {
             attributes = more & more::ATTRIBUTES != 0;
             if more & more::UNCLASSIFIED != 0 {
                 unclassified = Some(self.unclassified()?);
+            }
+            if more & more::EXPIRES != 0 {
+                expires = Some(self.millis()?);
             }
             if more & more::FORM != 0 {
                 form = self.form()?;
@@ -231,6 +236,7 @@ impl<'a> Reader<'a> {
             priority,
             attributes,
             unclassified,
+            expires,
             form,
             content,
             len,

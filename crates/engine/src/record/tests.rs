@@ -121,6 +121,7 @@ fn records_cut_anywhere_are_errors() {
         group: Some(2),
         priority: 4,
         unclassified: Some(known()),
+        expires: Some(Millis(1_234_567)),
         form: Form::Amqp,
     };
     let here = StoredContent::Here {
@@ -166,7 +167,7 @@ fn every_kind_has_its_byte() {
             assert_eq!(kind as u8, byte);
         }
     }
-    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 21);
+    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 22);
 }
 
 #[test]
@@ -217,6 +218,7 @@ fn image(n: u64) -> Image<'static> {
         dedup: !plain,
         attributes: !plain,
         unclassified: (!plain).then(known),
+        expires: (!plain).then_some(Millis(77)),
         form: if plain { Form::Fila } else { Form::Fire },
     }
 }

@@ -159,6 +159,7 @@ impl Engine {
             weight: 0,
             idempotency_key,
             delay_ms: 0,
+            ttl_ms: None,
             priority: 0,
             transient: false,
             parked: None,

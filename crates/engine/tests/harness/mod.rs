@@ -137,6 +137,7 @@ pub(crate) struct Msg {
     pub(crate) idempotency_key: Option<String>,
     pub(crate) priority: u8,
     pub(crate) transient: bool,
+    pub(crate) ttl_ms: Option<u64>,
 }
 
 impl Msg {
@@ -169,6 +170,11 @@ impl Msg {
 
     pub(crate) fn delay(mut self, delay_ms: u64) -> Self {
         self.delay_ms = delay_ms;
+        self
+    }
+
+    pub(crate) fn ttl(mut self, ttl_ms: u64) -> Self {
+        self.ttl_ms = Some(ttl_ms);
         self
     }
 
@@ -221,6 +227,7 @@ pub(crate) fn batch(messages: &[Msg]) -> PublishBatch {
                 .map(|key| pack.put(key.as_bytes())),
             priority: m.priority,
             transient: m.transient,
+            ttl_ms: m.ttl_ms,
             ..PublishItem::default()
         })
         .collect();

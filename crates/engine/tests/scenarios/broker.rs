@@ -130,7 +130,9 @@ impl Broker {
             reply,
             batch: batch(messages),
         };
-        let out = self.h.handle(request);
+        let mut out = self.h.handle(request);
+        // Deliveries that do not wait for a pass come after it.
+        self.out.extend(out.drain(1..));
         let [Output { after, event, .. }] = out.as_slice() else {
             panic!("one answer, not {out:?}");
         };

@@ -8,6 +8,7 @@
     reason = "tests stop at the first surprise"
 )]
 
+mod atomic;
 mod backup;
 mod crashes;
 mod disk_steps;

@@ -158,6 +158,7 @@ fn counts(counts: &QueueCounts) -> Value {
         "oldest_unclassified_at_ms": counts.oldest_unclassified_at.map(|at| at.0),
         "stopped": counts.stopped,
         "late_duplicates": counts.late_duplicates,
+        "expired": counts.expired,
     })
 }
 

@@ -1,0 +1,76 @@
+//! Messages whose time has come leave.
+
+use crate::engine::{Cx, Engine};
+use crate::paging::READS_MAX;
+use crate::queue::expiry::Expired;
+use crate::queues::QueueIndex;
+use crate::{Millis, throttle};
+
+/// Turns of a queue with messages that are to be delivered at once or never.
+const INSTANT_TURNS: usize = 64;
+
+impl Engine {
+    /// Messages of a queue whose time has come by `until` leave, in `budget` steps at most.
+    pub(crate) fn expire_messages(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        until: Millis,
+        budget: usize,
+    ) {
+        if !self.queues.at(index).has_expired(until) {
+            return;
+        }
+        let mut reads = READS_MAX;
+        let mut slots = Vec::new();
+        for _ in 0..budget {
+            match self.queues.at_mut(index).take_expired(until) {
+                Expired::Message(slot) => {
+                    self.unwake(cx.now, index, slot);
+                    slots.push(slot);
+                }
+                Expired::InPage(lane) if reads > 0 => {
+                    reads -= 1;
+                    self.load_page(cx, index, lane);
+                }
+                Expired::NotNow => {}
+                Expired::InPage(_) | Expired::Nothing => break,
+            }
+        }
+        self.queues.at_mut(index).expired += slots.len() as u64;
+        self.remove_all(cx, index, &slots);
+    }
+
+    /// A message that came is to be delivered at once, or never.
+    pub(crate) fn note_instant(&mut self, index: QueueIndex) {
+        if self.instant.last() != Some(&index) {
+            self.instant.push(index);
+        }
+    }
+
+    /// Delivers messages that leave with this step if nobody takes them. What expired before goes
+    /// first.
+    pub(crate) fn deliver_instant(&mut self, cx: &mut Cx<'_>) {
+        if self.instant.is_empty() {
+            return;
+        }
+        let before = Millis(cx.now.0.saturating_sub(1));
+        self.pass.reads = READS_MAX;
+        self.pass.throttle.reads = throttle::READS_MAX;
+        for index in core::mem::take(&mut self.instant) {
+            for _ in 0..INSTANT_TURNS {
+                if self.queues.get_mut(index).is_none() {
+                    break;
+                }
+                self.expire_messages(cx, index, before, usize::MAX);
+                let queue = self.queues.at(index);
+                if !queue.has_expired(cx.now) || !queue.can_deliver() {
+                    break;
+                }
+                self.serve(cx, index, before);
+                self.touch(index);
+            }
+            self.touch(index);
+        }
+    }
+}
