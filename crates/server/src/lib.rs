@@ -15,7 +15,7 @@ mod clock;
 pub mod config;
 mod data_dir;
 mod disk;
-mod fila;
+mod door;
 mod http;
 mod keys;
 mod listen;

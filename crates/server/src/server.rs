@@ -11,7 +11,7 @@ use crate::{
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
-    fila, http,
+    door, http,
     keys::{self, BootstrapError},
     listen::{self, Listening, Service},
     settings,
@@ -119,17 +119,19 @@ impl Server {
         sockets: Sockets,
     ) {
         let audit = Arc::new(Audit::default());
-        let memory = fila::Memory::new(settings::usize_of(config.limits_connections_memory));
+        let authenticator = Arc::new(door::Authenticator::default());
+        let memory = door::Memory::new(settings::usize_of(config.limits_connections_memory));
         let connections = Tally::new(settings::count(config.limits_connections_max));
         for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
-            let door = fila::Door {
+            let advertised = socket.addr.to_string();
+            let session = settings::session(&config, advertised, authentication);
+            let door = door::Door {
                 shard: self.shard.clone(),
                 clock,
-                session: Arc::new(settings::session(
-                    &config,
-                    socket.addr.to_string(),
-                    authentication,
-                )),
+                protocol: door::Fila {
+                    config: Arc::new(session),
+                },
+                authenticator: Arc::clone(&authenticator),
                 frame_timeout: config.limits_frame_timeout,
                 memory: Arc::clone(&memory),
                 audit: Arc::clone(&audit),

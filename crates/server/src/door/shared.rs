@@ -1,11 +1,12 @@
-//! What all connections of a Fila door share.
+//! What all connections of a door share.
 
 use std::{sync::Arc, time::Duration};
 
-use tanda_session::fila::SessionConfig;
+use tanda_engine::{ConnId, Millis};
+use tanda_session::Session;
 use tokio::sync::watch;
 
-use super::{connection::Connection, memory::Memory};
+use super::{connection::Connection, login::Authenticator, memory::Memory};
 use crate::{
     audit::Audit,
     clock::Clock,
@@ -13,20 +14,30 @@ use crate::{
     shard::Shard,
 };
 
+/// What a door speaks.
+pub(crate) trait Protocol: std::fmt::Debug + Send + Sync + 'static {
+    /// One connection.
+    type Session: Session + Send;
+
+    /// The session of a connection that was just made.
+    fn session(&self, conn: ConnId, now: Millis, stream: &Stream) -> Self::Session;
+}
+
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct Door<P> {
     pub(crate) shard: Shard,
     pub(crate) clock: Clock,
-    pub(crate) session: Arc<SessionConfig>,
+    pub(crate) protocol: P,
     /// Time without progress in the middle of a frame.
     pub(crate) frame_timeout: Duration,
     /// What all connections hold together.
     pub(crate) memory: Arc<Memory>,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) audit: Arc<Audit>,
 }
 
-impl Service for Door {
+impl<P: Protocol> Service for Door<P> {
     async fn serve(
         self: Arc<Self>,
         stream: Stream,

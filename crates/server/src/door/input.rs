@@ -23,19 +23,18 @@ pub(super) struct Input {
     /// Room offered to the next read: doubles while reads fill it, halves while they do not use a
     /// quarter of it.
     read_bytes: usize,
-    /// Largest frame the session takes.
-    frame_bytes_max: usize,
 }
 
-impl Input {
-    pub(super) fn new(frame_bytes_max: usize) -> Self {
+impl Default for Input {
+    fn default() -> Self {
         Self {
             bytes: BytesMut::new(),
             read_bytes: READ_BYTES_MIN,
-            frame_bytes_max,
         }
     }
+}
 
+impl Input {
     /// What is there, for the session to take whole frames from.
     pub(super) const fn bytes(&mut self) -> &mut BytesMut {
         &mut self.bytes
@@ -57,12 +56,17 @@ impl Input {
     }
 
     /// Reads once from a socket that is said to be readable. `Ok(None)`: it was not;
-    /// `Ok(Some(0))`: the peer sends no more.
+    /// `Ok(Some(0))`: the peer sends no more. `announced` is the length of the frame whose beginning
+    /// is there; `None` when it is not known or not allowed (the session will say so).
     ///
     /// # Errors
     /// What the system says.
-    pub(super) async fn read(&mut self, stream: &mut Stream) -> std::io::Result<Option<usize>> {
-        let room = self.room();
+    pub(super) async fn read(
+        &mut self,
+        stream: &mut Stream,
+        announced: Option<usize>,
+    ) -> std::io::Result<Option<usize>> {
+        let room = self.room(announced);
         self.bytes.reserve(room);
         let offered = self.bytes.capacity() - self.bytes.len();
         let outcome = {
@@ -92,8 +96,8 @@ impl Input {
 
     /// Room for the next read. A large frame gets a multiple of what has come of it, so that memory
     /// is taken for bytes that were sent, not for bytes that were announced.
-    fn room(&self) -> usize {
-        let Some(announced) = self.announced_bytes() else {
+    fn room(&self, announced: Option<usize>) -> usize {
+        let Some(announced) = announced else {
             return self.read_bytes;
         };
         let missing = announced.saturating_sub(self.bytes.len());
@@ -101,46 +105,38 @@ impl Input {
         let ahead = come.saturating_mul(ROOM_FACTOR).min(ROOM_AHEAD_BYTES_MAX);
         missing.min(come.max(ahead)).max(self.read_bytes)
     }
-
-    /// Length of the frame whose beginning is there, with its length prefix; `None` when it is not
-    /// known or not allowed (the session will say so).
-    fn announced_bytes(&self) -> Option<usize> {
-        let prefix = self.bytes.first_chunk::<4>()?;
-        let body = usize::try_from(u32::from_be_bytes(*prefix)).ok()?;
-        (body <= self.frame_bytes_max).then(|| body.saturating_add(prefix.len()))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn with(bytes: &[u8]) -> Input {
-        let mut input = Input::new(16 << 20);
-        input.bytes.extend_from_slice(bytes);
-        input
+    fn room(come: usize, announced: usize) -> usize {
+        let mut input = Input::default();
+        input.bytes.resize(come, 0);
+        input.room(Some(announced))
     }
 
     #[test]
     fn room_for_a_large_frame_grows_with_what_has_come() {
-        let mut half = (16_u32 << 20).to_be_bytes().to_vec();
-        assert_eq!(with(&half).room(), READ_BYTES_MIN);
-        half.resize(32 << 10, 0);
-        assert_eq!(with(&half).room(), 512 << 10);
-        half.resize(2 << 20, 0);
-        assert_eq!(with(&half).room(), 2 << 20);
-        half.resize(15 << 20, 0);
-        assert_eq!(with(&half).room(), (1 << 20) + 4);
+        let announced = (16 << 20) + 4;
+        assert_eq!(room(4, announced), READ_BYTES_MIN);
+        assert_eq!(room(32 << 10, announced), 512 << 10);
+        assert_eq!(room(2 << 20, announced), 2 << 20);
+        assert_eq!(room(15 << 20, announced), (1 << 20) + 4);
     }
 
     #[test]
-    fn a_length_over_the_limit_gets_no_room() {
-        assert_eq!(with(&u32::MAX.to_be_bytes()).room(), READ_BYTES_MIN);
+    fn a_frame_that_is_not_announced_gets_no_room() {
+        let mut input = Input::default();
+        input.bytes.resize(4, 0xff);
+        assert_eq!(input.room(None), READ_BYTES_MIN);
     }
 
     #[test]
     fn memory_goes_when_nothing_is_left() {
-        let mut input = with(&[0; 1000]);
+        let mut input = Input::default();
+        input.bytes.resize(1000, 0);
         input.bytes.clear();
         input.release_if_empty();
         assert_eq!(input.bytes.capacity(), 0);

@@ -1,8 +1,8 @@
-//! One Fila connection: a socket, a session, and the task that moves bytes between them.
+//! One connection of any door: a socket, a session, and the task that moves bytes between them.
 //!
 //! ```text
-//!  socket ──► Input ──► FilaSession ──► requests ──► shard
-//!  socket ◄── output ◄─ FilaSession ◄── events ◄─── mailbox
+//!  socket ──► Input ──► Session ──► requests ──► shard
+//!  socket ◄── output ◄─ Session ◄── events ◄─── mailbox
 //! ```
 //!
 //! The task wakes for a readable or (while output waits) writable socket, for mail, for a timer and
@@ -13,7 +13,8 @@ use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
 use tanda_engine::{AdminReply, ConnId, Event, KeyTable, Millis, Request};
-use tanda_session::fila::FilaSession;
+use tanda_session::Session;
+use tanda_session::login::{Identity, LoginError};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::watch,
@@ -21,11 +22,16 @@ use tokio::{
     time::{Instant, Sleep, sleep_until, timeout},
 };
 
-use super::{door::Door, input::Input, memory::Share};
+use super::{
+    input::Input,
+    login::LoginCheck,
+    memory::Share,
+    shared::{Door, Protocol},
+};
 use crate::{
     listen::{Busy, Guest, Stream},
     server::is_set,
-    shard::Mailbox,
+    shard::{Mailbox, Shard},
 };
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
@@ -38,18 +44,20 @@ const LONG_INPUT_BYTES: usize = 4 << 20;
 const LONG_ANSWER_ITEMS: usize = 16 << 10;
 
 /// See the module.
-pub(super) struct Connection {
-    door: Arc<Door>,
+pub(super) struct Connection<P: Protocol> {
+    door: Arc<Door<P>>,
     registration: Registration,
     stream: Stream,
     guest: Arc<Guest>,
     /// The peer has introduced itself, so the connection is not ended for another one's sake.
     introduced: Option<Busy>,
-    session: FilaSession,
+    session: P::Session,
     mailbox: Arc<Mailbox>,
     /// The newest API keys.
     keys: watch::Receiver<Arc<KeyTable>>,
     input: Input,
+    /// Who the peer says it is, while that is checked.
+    login: LoginCheck,
     share: Share,
     /// When bytes last came.
     read_at: Instant,
@@ -69,7 +77,7 @@ pub(super) struct Connection {
 /// The shard has heard of the connection and not yet that it is gone. Tells it when the task
 /// panics or is dropped.
 struct Registration {
-    door: Arc<Door>,
+    shard: Shard,
     conn: ConnId,
     known: bool,
 }
@@ -78,9 +86,7 @@ impl Drop for Registration {
     fn drop(&mut self) {
         if self.known {
             let conn = self.conn;
-            self.door
-                .shard
-                .try_send(&mut vec![Request::Disconnect { conn }]);
+            self.shard.try_send(&mut vec![Request::Disconnect { conn }]);
         }
     }
 }
@@ -90,6 +96,7 @@ enum Wake {
     Socket,
     Mail,
     Keys,
+    Login(Result<Arc<dyn Identity>, LoginError>),
     Timer,
     Shutdown,
 }
@@ -102,19 +109,18 @@ enum End {
     Gone,
 }
 
-impl Connection {
-    pub(super) fn new(door: Arc<Door>, stream: Stream, guest: Arc<Guest>) -> Self {
+impl<P: Protocol> Connection<P> {
+    pub(super) fn new(door: Arc<Door<P>>, stream: Stream, guest: Arc<Guest>) -> Self {
         let conn = door.shard.new_conn();
         let now = door.clock.now();
-        let mut session = FilaSession::new(conn, Arc::clone(&door.session), now);
+        let mut session = door.protocol.session(conn, now, &stream);
         let mut keys = door.shard.keys();
         session.on_keys(now, &keys.borrow_and_update());
         let registration = Registration {
-            door: Arc::clone(&door),
+            shard: door.shard.clone(),
             conn,
             known: false,
         };
-        let frame_bytes_max = usize::try_from(door.session.max_frame_size).unwrap_or(usize::MAX);
         let share = Share::new(Arc::clone(&door.memory));
         Self {
             door,
@@ -125,7 +131,8 @@ impl Connection {
             session,
             mailbox: Arc::default(),
             keys,
-            input: Input::new(frame_bytes_max),
+            input: Input::default(),
+            login: LoginCheck::default(),
             share,
             read_at: Instant::now(),
             blocked_at: None,
@@ -185,6 +192,7 @@ impl Connection {
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
             Ok(()) = self.keys.changed() => Ok(Wake::Keys),
+            answer = self.login.answer(), if self.login.is_open() => Ok(Wake::Login(answer)),
             () = timer => Ok(Wake::Timer),
             () = is_set(shutdown), if !told => Ok(Wake::Shutdown),
         }
@@ -197,6 +205,7 @@ impl Connection {
             Wake::Keys => self.session.on_keys(now, &self.keys.borrow_and_update()),
             Wake::Socket => return self.on_socket().await,
             Wake::Mail => self.on_mail(now),
+            Wake::Login(answer) => self.session.on_login(now, answer),
             Wake::Timer => return self.on_timer(now),
             Wake::Shutdown => {
                 self.stopping = true;
@@ -211,7 +220,8 @@ impl Connection {
         if !self.session.wants_read() || self.ended {
             return Ok(());
         }
-        match self.input.read(&mut self.stream).await? {
+        let announced = self.session.announced_bytes(self.input.bytes());
+        match self.input.read(&mut self.stream, announced).await? {
             None => {}
             Some(0) => {
                 self.ended = true;
@@ -269,7 +279,7 @@ impl Connection {
         } else {
             self.session.on_bytes(now, self.input.bytes());
         }
-        self.undecoded = !self.session.wants_read();
+        self.undecoded = !self.session.wants_input();
         if self.ended && !self.undecoded {
             self.session.on_end(now);
         }
@@ -286,9 +296,13 @@ impl Connection {
             for event in self.session.take_audit() {
                 self.door.audit.note(self.stream.peer_addr(), &event);
             }
+            if let Some(login) = self.session.take_login() {
+                let peer = self.stream.peer_addr();
+                self.login.begin(&self.door.authenticator, login, peer);
+            }
             let sent = self.send_requests();
             let wrote = self.write()?;
-            let decodes = self.undecoded && self.session.wants_read();
+            let decodes = self.undecoded && self.session.wants_input();
             if decodes {
                 self.decode();
             }

@@ -86,7 +86,7 @@ impl Share {
             tracing::warn!(
                 ended,
                 bytes_max,
-                "ended Fila connections: all together hold more than limits.connections_memory"
+                "ended connections: all together hold more than limits.connections_memory"
             );
         }
     }
