@@ -48,11 +48,16 @@ mod fire_to_amqp;
 mod json;
 mod properties;
 mod scalar;
+mod texts;
 
 pub use amqp_to_fire::write_fire_map;
-pub use fila::{FilaMessage, write_fila_headers_of_amqp, write_fila_headers_of_fire};
+pub use fila::FilaMessage;
 pub use fire_to_amqp::write_amqp_table;
 pub use properties::{FireMessage, write_amqp_properties, write_fire_props};
+pub use texts::{
+    TextPair, amqp_text, amqp_texts, fire_text, fire_texts, write_fila_headers_of_amqp,
+    write_fila_headers_of_fire,
+};
 
 /// Why a message has no form in another protocol: its consumers there are not offered it.
 #[derive(Debug, Clone, PartialEq, Eq)]

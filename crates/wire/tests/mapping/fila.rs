@@ -9,7 +9,8 @@ use tanda_wire::firemq::value::TIMESTAMP_EXT;
 use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
 use tanda_wire::firemq::{Properties, Props, RawMap, Value as Fire};
 use tanda_wire::mapping::{
-    FilaMessage, FireMessage, MapError, write_fila_headers_of_amqp, write_fila_headers_of_fire,
+    FilaMessage, FireMessage, MapError, fire_text, write_fila_headers_of_amqp,
+    write_fila_headers_of_fire,
 };
 
 use crate::PLENTY;
@@ -146,6 +147,7 @@ fn scalars_as_text() {
             ..FireMessage::default()
         });
         assert_eq!(pairs(&headers), [("h", text)], "{value:?}");
+        assert_eq!(fire_text(&value, 0).unwrap(), text);
     }
     let decimal = Amqp::Decimal {
         scale: 2,
@@ -265,6 +267,9 @@ fn what_does_not_fit_is_refused() {
     };
     let refused = write_fila_headers_of_fire(&mut out, &message, 100);
     assert_eq!(refused, Err(MapError::TooLarge { bytes_max: 100 }));
+    let list = message.headers.find("h").unwrap();
+    assert!(fire_text(&list, 100).is_err());
+    assert_eq!(fire_text(&list, 201).unwrap().len(), 201);
 }
 
 #[test]
