@@ -121,6 +121,7 @@ pub(super) fn return_start() -> Vec<u8> {
 pub(super) fn message<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
+    frame_max: u32,
     scratch: &'a mut convert::Scratch,
 ) -> Message<'a> {
     let content = batch.content(item);
@@ -129,7 +130,8 @@ pub(super) fn message<'a>(
     {
         return of_envelope(&envelope);
     }
-    convert::to_amqp(batch, item, scratch)
+    let properties_max = (frame_max as usize).saturating_sub(OVERHEAD + 12);
+    convert::to_amqp(batch, item, properties_max, scratch)
 }
 
 /// A message that this protocol brought.

@@ -210,7 +210,7 @@ impl Open {
                     start: start.with(tag, item.deliveries > 1),
                     end: &[],
                 };
-                let message = deliver::message(batch, item, &mut scratch);
+                let message = deliver::message(batch, item, frame_max, &mut scratch);
                 deliver::write(out, &address, &message);
             }
         });
@@ -282,7 +282,7 @@ impl Open {
             end: &remaining.to_be_bytes(),
         };
         let mut scratch = Scratch::default();
-        let message = deliver::message(batch, item, &mut scratch);
+        let message = deliver::message(batch, item, link.frame_max, &mut scratch);
         link.outbound.deliveries(batch.budget_bytes(), |out| {
             deliver::write(out, &address, &message)
         });

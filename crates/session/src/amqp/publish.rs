@@ -96,6 +96,7 @@ impl Open {
             Some(at) => (at, &mut self.batch.data),
             None => (0, &mut partial.own),
         };
+        let before = data.len();
         let properties = found
             .rewritten
             .as_deref()
@@ -107,6 +108,9 @@ impl Open {
         data.extend_from_slice(&body_size.to_be_bytes());
         let room = header.body_size.min(ROOM_AHEAD_MAX);
         data.reserve(usize::try_from(room).unwrap_or_default());
+        if partial.tail_at.is_none() {
+            self.partial_bytes += data.len() - before;
+        }
         partial.item = found.item;
         partial.item.fairness_key = shifted(found.item.fairness_key, base);
         partial.item.idempotency_key = found.item.idempotency_key.map(|it| shifted(it, base));

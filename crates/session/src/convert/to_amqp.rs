@@ -2,16 +2,18 @@
 //!
 //! | from | exchange, routing key | properties |
 //! |---|---|---|
-//! | Fila | "", the queue | headers as strings, message-id = UUID, timestamp = enqueued at, delivery-mode 2 |
-//! | FireMQ | as published | the table of its document |
+//! | Fila | "", the queue | headers as texts, the rest from what the broker knows |
+//! | FireMQ | as published | as [`tanda_wire::mapping`] says |
+//!
+//! What does not fit the peer's frames is delivered without its headers.
 
 use tanda_engine::{Content, DeliveryBatch, DeliveryItem, Form};
-use tanda_wire::amqp::{LongStr, PropertyValues, ShortStr, Table, TableWriter, Value};
+use tanda_wire::amqp::ShortStr;
+use tanda_wire::fila::headers::Headers;
+use tanda_wire::firemq::{Props, RawMap};
+use tanda_wire::mapping::{FilaMessage, FireMessage, write_amqp_properties};
 
 use crate::envelope::Envelope;
-
-/// Properties of a message without any.
-const NO_PROPERTIES: &[u8] = &[0, 0];
 
 /// A message in AMQP's terms.
 #[derive(Clone, Copy, Debug)]
@@ -29,104 +31,115 @@ pub(crate) struct Message<'a> {
 pub(crate) struct Scratch {
     names: Vec<u8>,
     properties: Vec<u8>,
-    headers: Vec<u8>,
 }
 
-/// Converts a message that another door brought.
+/// Converts a message that another door brought. Its properties get `properties_max` bytes.
 pub(crate) fn to_amqp<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
+    properties_max: usize,
     scratch: &'a mut Scratch,
 ) -> Message<'a> {
     let bytes = batch.content(item);
     scratch.names.clear();
     scratch.properties.clear();
     match item.form {
-        Form::Fila => of_fila(batch, item, bytes, scratch),
-        Form::Amqp | Form::Fire => of_envelope(bytes, scratch),
+        Form::Fila => of_fila(batch, item, properties_max, scratch),
+        Form::Amqp | Form::Fire => of_envelope(bytes, properties_max, scratch),
     }
 }
 
 fn of_fila<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
-    bytes: &'a [u8],
+    properties_max: usize,
     scratch: &'a mut Scratch,
 ) -> Message<'a> {
-    let Scratch {
-        names,
-        properties,
-        headers,
-    } = scratch;
-    let content = Content::new(item.form, bytes);
-    names.push(0);
+    let Scratch { names, properties } = scratch;
+    let bytes = batch.content(item);
     let key = ShortStr::clip(&batch.queue);
-    names.push(u8::try_from(key.len()).unwrap_or(u8::MAX));
+    names.extend_from_slice(&[0, u8::try_from(key.len()).unwrap_or(u8::MAX)]);
     names.extend_from_slice(key.as_bytes());
-    headers.clear();
-    let mut writer = TableWriter::new(headers);
-    for (name, value) in content.headers() {
-        let name = String::from_utf8_lossy(&name);
-        if let Ok(value) = LongStr::new(&value) {
-            writer.value(ShortStr::clip(&name), &Value::LongString(value));
-        }
-    }
-    let id = uuid_text(item.id.to_bytes());
-    let values = PropertyValues {
-        headers: Table::new(headers).ok().filter(|table| !table.is_empty()),
-        delivery_mode: Some(2),
-        message_id: Some(ShortStr::clip(&id)),
-        timestamp: Some(item.id.enqueued_at().0 / 1_000),
-        ..PropertyValues::default()
+    let message = FilaMessage {
+        message_id: item.id.to_bytes(),
+        enqueued_at_ms: item.id.enqueued_at().0,
+        headers: Headers::decode(bytes).unwrap_or_default(),
     };
-    values.encode(properties);
+    if message
+        .write_amqp_properties(properties, properties_max)
+        .is_err()
+    {
+        let message = FilaMessage {
+            headers: Headers::default(),
+            ..message
+        };
+        without_headers(properties, |out| {
+            message.write_amqp_properties(out, usize::MAX)
+        });
+    }
     Message {
         names,
         properties,
-        body: content.payload().unwrap_or_default(),
+        body: Content::new(item.form, bytes).payload().unwrap_or_default(),
     }
 }
 
-/// An envelope whose properties are another protocol's.
-fn of_envelope<'a>(bytes: &'a [u8], scratch: &'a mut Scratch) -> Message<'a> {
-    match Envelope::read(bytes) {
-        Some(envelope) => Message {
-            names: envelope.names,
-            properties: NO_PROPERTIES,
-            body: envelope.body,
-        },
-        None => {
-            scratch.names.extend_from_slice(&[0, 0]);
-            Message {
-                names: &scratch.names,
-                properties: NO_PROPERTIES,
-                body: &[],
-            }
-        }
+/// An envelope whose properties are those of FireMQ: `u32 length, props | headers`.
+fn of_envelope<'a>(
+    bytes: &'a [u8],
+    properties_max: usize,
+    scratch: &'a mut Scratch,
+) -> Message<'a> {
+    let Scratch { names, properties } = scratch;
+    let Some(envelope) = Envelope::read(bytes) else {
+        names.extend_from_slice(&[0, 0]);
+        properties.extend_from_slice(&[0, 0]);
+        return Message {
+            names,
+            properties,
+            body: &[],
+        };
+    };
+    let (props, headers) = split_fire(envelope.properties);
+    let message = FireMessage {
+        // Whether it was is not known any more; who sends it on had better keep it.
+        persistent: true,
+        props,
+        headers,
+    };
+    if write_amqp_properties(properties, &message, properties_max).is_err() {
+        let message = FireMessage {
+            headers: RawMap::default(),
+            ..message
+        };
+        without_headers(properties, |out| {
+            write_amqp_properties(out, &message, usize::MAX)
+        });
+    }
+    Message {
+        names: envelope.names,
+        properties,
+        body: envelope.body,
     }
 }
 
-/// The text of a UUID: 32 hexadecimal digits in five groups.
-fn uuid_text(bytes: [u8; 16]) -> String {
-    let mut text = String::with_capacity(36);
-    for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
-    }
-    text
+/// Props and headers of FireMQ; empty ones where the bytes are none.
+fn split_fire(properties: &[u8]) -> (Props<'_>, RawMap<'_>) {
+    let parts = properties
+        .split_first_chunk::<4>()
+        .and_then(|(len, rest)| rest.split_at_checked(u32::from_be_bytes(*len) as usize));
+    let (props, headers) = parts.unwrap_or_default();
+    (
+        Props::decode(props).unwrap_or_default(),
+        RawMap::decode(headers).unwrap_or_default(),
+    )
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_uuid_has_five_groups() {
-        let bytes = core::array::from_fn(|at| u8::try_from(at * 17).unwrap());
-        assert_eq!(uuid_text(bytes), "00112233-4455-6677-8899-aabbccddeeff");
+/// Writes properties again, after their headers were too large.
+fn without_headers<E>(properties: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
+    properties.clear();
+    if write(properties).is_err() {
+        properties.clear();
+        properties.extend_from_slice(&[0, 0]);
     }
 }

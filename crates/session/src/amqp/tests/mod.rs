@@ -1,10 +1,20 @@
 //! A scripted peer and a scripted engine around one session.
 
+mod alarms;
 mod channels;
 mod confirms;
+mod consumers;
+mod deliveries;
 mod handshake;
+mod headers;
+mod hostile;
+mod lifecycle;
+mod permissions;
+mod publishes;
+mod replies;
 mod settlements;
 mod topology;
+mod transactions;
 
 use std::sync::Arc;
 

@@ -1,0 +1,289 @@
+//! Messages on their way out.
+
+use tanda_engine::{Event, Form, GetError, Got, Request};
+use tanda_wire::amqp::{PropertyValues, basic, channel};
+use tanda_wire::firemq::{self, writer::MapWriter};
+
+use super::{
+    AmqpConfig, Peer, deliveries, deliveries_of, envelope, frame, id, line, short, topology_error,
+};
+use tanda_engine::TopologyCode;
+
+fn deliver(
+    delivery_tag: u64,
+    redelivered: bool,
+    exchange: &'static str,
+    key: &'static str,
+) -> String {
+    let deliver = basic::Deliver {
+        consumer_tag: short("c"),
+        delivery_tag,
+        redelivered,
+        exchange: short(exchange),
+        routing_key: short(key),
+    };
+    line(1, deliver)
+}
+
+#[test]
+fn deliveries_are_method_header_and_bodies() {
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let contents = [
+        envelope("ex", "key", &[0x10, 0, 2], b"first"),
+        envelope("", "q", &[0, 0], b""),
+    ];
+    let mut batch = deliveries_of(1, Form::Amqp, &contents);
+    batch.items[1].deliveries = 2;
+    peer.event(Event::Delivery { token, batch });
+    let expected = [
+        deliver(1, false, "ex", "key"),
+        "1 header 5 \\x10\\x00\\x02".to_owned(),
+        "1 body first".to_owned(),
+        deliver(2, true, "", "q"),
+        // Pitfall 10: an empty body has no frame.
+        "1 header 0 \\x00\\x00".to_owned(),
+    ];
+    assert_eq!(peer.lines(), expected);
+}
+
+#[test]
+fn a_body_is_cut_to_the_agreed_frames() {
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let body = vec![b'y'; 300_000];
+    let batch = deliveries_of(1, Form::Amqp, &[envelope("", "q", &[0, 0], &body)]);
+    peer.event(Event::Delivery { token, batch });
+    let bytes = peer.bytes();
+    let mut sizes = Vec::new();
+    let mut rest = &bytes[..];
+    let mut joined = Vec::new();
+    while let Ok(tanda_wire::amqp::Split::Frame(frame)) =
+        tanda_wire::amqp::split_frame(rest, 131_072)
+    {
+        if frame.frame_type == tanda_wire::amqp::FrameType::Body {
+            sizes.push(frame.consumed());
+            joined.extend_from_slice(frame.payload);
+        }
+        rest = &rest[frame.consumed()..];
+    }
+    assert!(rest.is_empty());
+    assert_eq!(sizes, [131_072, 131_072, 300_000 - 2 * 131_064 + 8]);
+    assert_eq!(joined, body);
+}
+
+#[test]
+fn what_leaves_is_reported_and_what_cannot_be_delivered_goes_back() {
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let batch = deliveries(1, 2);
+    let weight = batch.budget_bytes();
+    peer.event(Event::Delivery { token, batch });
+    assert!(peer.all_requests().is_empty());
+    peer.bytes();
+    assert_eq!(peer.session.next_deadline(), Some(peer.now.after_ms(20)));
+    peer.pass_ms(20);
+    let requests = peer.all_requests();
+    assert!(
+        matches!(requests[..], [Request::Drained { bytes, .. }] if bytes == weight),
+        "{requests:?}"
+    );
+    peer.event(Event::Delivery {
+        token: token + 1,
+        batch: deliveries(8, 1),
+    });
+    assert_eq!(peer.bytes(), b"");
+    let (_, batch) = peer.settled();
+    assert_eq!(batch.items[0].id, id(8));
+}
+
+fn get(no_ack: bool) -> basic::Get<'static> {
+    basic::Get {
+        queue: short("q"),
+        no_ack,
+    }
+}
+
+fn got(peer: &mut Peer, result: Result<Got, GetError>) {
+    let request = peer.request();
+    let Request::Get { reply, spec } = request else {
+        panic!("{request:?}")
+    };
+    assert_eq!(spec.queue, "q");
+    peer.event(Event::Got {
+        token: reply.token,
+        result,
+    });
+}
+
+#[test]
+fn pitfall_41_get_says_what_it_got_or_that_there_is_nothing() {
+    let mut peer = Peer::open();
+    peer.say(1, get(false));
+    let one = Got {
+        batch: Some(deliveries(1, 1)),
+        remaining: 4,
+    };
+    got(&mut peer, Ok(one));
+    let get_ok = basic::GetOk {
+        delivery_tag: 1,
+        redelivered: false,
+        exchange: short("ex"),
+        routing_key: short("key"),
+        message_count: 4,
+    };
+    let expected = [
+        line(1, get_ok),
+        "1 header 4 \\x00\\x00".to_owned(),
+        "1 body body".to_owned(),
+    ];
+    assert_eq!(peer.lines(), expected);
+    peer.say(1, get(false));
+    got(&mut peer, Ok(Got::default()));
+    // The reserved short string is there, though it is empty.
+    assert_eq!(peer.bytes(), b"\x01\0\x01\0\0\0\x05\0\x3C\0\x48\0\xCE");
+    // The message of a get is acknowledged like others, and has no credit.
+    peer.say(
+        1,
+        basic::Ack {
+            delivery_tag: 1,
+            multiple: false,
+        },
+    );
+    let requests = peer.requests();
+    assert!(
+        matches!(requests[..], [Request::Settle { .. }]),
+        "{requests:?}"
+    );
+    peer.say(1, get(true));
+    let one = Got {
+        batch: Some(deliveries(2, 1)),
+        remaining: 0,
+    };
+    got(&mut peer, Ok(one));
+    assert_eq!(peer.lines().len(), 3);
+    peer.say(
+        1,
+        basic::Ack {
+            delivery_tag: 2,
+            multiple: false,
+        },
+    );
+    let text = "PRECONDITION_FAILED - unknown delivery tag 2";
+    peer.expect_channel_close(1, 406, text, (60, 80));
+    assert_eq!(
+        frame(1, channel::OpenOk {}),
+        b"\x01\0\x01\0\0\0\x08\0\x14\0\x0B\0\0\0\0\xCE"
+    );
+}
+
+#[test]
+fn a_get_from_nowhere_or_somebody_elses_queue_is_refused() {
+    let mut peer = Peer::open();
+    peer.say(1, get(false));
+    got(&mut peer, Err(GetError::NotFound));
+    peer.expect_channel_close(1, 404, "NOT_FOUND - no queue 'q' in vhost '/'", (60, 70));
+    peer.say(1, get(false));
+    let locked: Result<Got, _> = topology_error(TopologyCode::ResourceLocked, "locked");
+    got(&mut peer, locked.map_err(GetError::Topology));
+    peer.expect_channel_close(1, 405, "RESOURCE_LOCKED - locked", (60, 70));
+}
+
+#[test]
+fn what_a_channel_holds_is_bounded() {
+    let config = AmqpConfig {
+        unacked_max: 2,
+        ..AmqpConfig::default()
+    };
+    let mut peer = Peer::open_with(config);
+    peer.open_channel(1);
+    let token = peer.consume_q();
+    peer.deliver(token, 2);
+    peer.say(1, get(false));
+    let text = "PRECONDITION_FAILED - the channel holds 2 unacknowledged messages";
+    peer.expect_channel_close(1, 406, text, (60, 70));
+}
+
+/// The properties of the only delivery of this message.
+fn delivered(form: Form, content: Vec<u8>) -> (String, Vec<String>) {
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let batch = deliveries_of(1, form, &[content]);
+    peer.event(Event::Delivery { token, batch });
+    let bytes = peer.bytes();
+    let lines = super::shown(&bytes);
+    let mut rest = &bytes[..];
+    let mut shown = String::new();
+    while let Ok(tanda_wire::amqp::Split::Frame(frame)) =
+        tanda_wire::amqp::split_frame(rest, 131_072)
+    {
+        if frame.frame_type == tanda_wire::amqp::FrameType::Header {
+            let header = tanda_wire::amqp::ContentHeader::decode(frame.payload).unwrap();
+            let PropertyValues {
+                delivery_mode,
+                message_id,
+                timestamp,
+                content_type,
+                ..
+            } = header.properties.values();
+            shown = format!("{delivery_mode:?} {message_id:?} {timestamp:?} {content_type:?}");
+            for entry in header.properties.headers().unwrap_or_default() {
+                let entry = entry.unwrap();
+                shown.push_str(&format!(
+                    " {}={:?}",
+                    entry.key,
+                    entry.raw_value.escape_ascii().to_string()
+                ));
+            }
+        }
+        rest = &rest[frame.consumed()..];
+    }
+    (shown, lines)
+}
+
+#[test]
+fn a_message_of_fila_comes_from_the_default_exchange_with_its_headers_as_texts() {
+    let mut content = b"\0\x01\0\x01h\0\x02vv".to_vec();
+    content.extend_from_slice(b"\0\0\0\x03abc");
+    let (properties, lines) = delivered(Form::Fila, content);
+    assert_eq!(lines[0], deliver(1, false, "", "q"));
+    assert_eq!(lines[2], "1 body abc");
+    let expected = "Some(2) Some(\"00000000-05dc-0000-0000-000000000001\") Some(1) None \
+                    h=\"S\\\\x00\\\\x00\\\\x00\\\\x02vv\"";
+    assert_eq!(properties, expected);
+}
+
+#[test]
+fn a_message_of_firemq_keeps_exchange_key_and_what_has_a_place() {
+    let mut props = Vec::new();
+    let properties = firemq::Properties {
+        content_type: "text/plain",
+        ..firemq::Properties::default()
+    };
+    properties.encode(&mut props);
+    let mut all = u32::try_from(props.len()).unwrap().to_be_bytes().to_vec();
+    all.extend_from_slice(&props);
+    let mut map = MapWriter::begin(&mut all);
+    map.entry("h", &firemq::Value::Str("vv"));
+    map.finish();
+    let (properties, lines) = delivered(Form::Fire, envelope("ex", "key", &all, b"abc"));
+    assert_eq!(lines[0], deliver(1, false, "ex", "key"));
+    assert_eq!(lines[2], "1 body abc");
+    let expected = "Some(2) None None Some(\"text/plain\") h=\"S\\\\x00\\\\x00\\\\x00\\\\x02vv\"";
+    assert_eq!(properties, expected);
+}
+
+#[test]
+fn headers_that_fit_no_frame_stay_behind() {
+    let mut content = b"\0\x03".to_vec();
+    for name in ["a", "b", "c"] {
+        content.extend_from_slice(b"\0\x01");
+        content.extend_from_slice(name.as_bytes());
+        content.extend_from_slice(&60_000_u16.to_be_bytes());
+        content.extend_from_slice(&vec![b'z'; 60_000]);
+    }
+    content.extend_from_slice(b"\0\0\0\x03abc");
+    let (properties, lines) = delivered(Form::Fila, content);
+    assert_eq!(lines[2], "1 body abc");
+    assert!(!properties.contains('='), "{}", properties.len());
+}
