@@ -2,11 +2,9 @@
 //! engine goes on ([ADR 5](../../../docs/adr/0005-snapshots-pages-cold-segments.md)).
 //!
 //! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole
-//! by
-//! its records (a queue's policies and positions, runtime configuration, API keys, the shard's
-//! switches, what
-//! a key weighs, remembered keys) may be newer than the position: the records after it set it
-//! again.
+//! by its records (a queue's policies and positions, runtime configuration, API keys, virtual
+//! hosts, exchanges and bindings, the shard's switches, what a key weighs, remembered keys) may be
+//! newer than the position: the records after it set it again.
 
 use core::ops::Bound::{Excluded, Unbounded};
 
@@ -16,6 +14,7 @@ use crate::queue::entries::Slot;
 use crate::queue::page_walks::PageCursor;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_long, put_short};
+use crate::topology::Cursor;
 use crate::{ContentRead, Journal, Lsn, Millis, Output, QueueId};
 
 /// How far a capture has come.
@@ -41,6 +40,7 @@ enum Stage {
     KeyCounters,
     /// API keys after this one.
     ApiKeys(ApiKeyId),
+    Topology(Cursor),
     /// Buckets of throttles from this one on.
     Buckets(u32),
     /// A queue's own record; from here on of each queue.
@@ -99,6 +99,10 @@ impl Engine {
                 }
                 Stage::ApiKeys(after) => {
                     capture.stage = self.capture_api_key(capture.now, after, out);
+                }
+                Stage::Topology(cursor) => {
+                    let next = self.topology.capture(capture.now, cursor, &mut left, out);
+                    capture.stage = next.map_or(Stage::Buckets(0), Stage::Topology);
                 }
                 Stage::Buckets(from) => {
                     let as_of = (capture.now, capture.position);
@@ -161,7 +165,7 @@ impl Engine {
     /// The first key after `after` with its permissions; returns what comes next.
     fn capture_api_key(&self, now: Millis, after: ApiKeyId, out: &mut Vec<Vec<u8>>) -> Stage {
         let Some(key) = self.keys.after(after) else {
-            return Stage::Buckets(0);
+            return Stage::Topology(Cursor::Vhosts);
         };
         let mut record = Vec::new();
         encode_key(&mut record, now, key);
@@ -219,6 +223,7 @@ impl Engine {
             | Stage::Config(_)
             | Stage::KeyCounters
             | Stage::ApiKeys(_)
+            | Stage::Topology(_)
             | Stage::Buckets(_)
             | Stage::Record => {
                 out.extend(self.queue_record(capture.queue, capture.now));

@@ -114,6 +114,12 @@ pub struct Limits {
     pub pattern_bytes_max: usize,
     /// Bytes of the patterns of all API keys.
     pub pattern_total_bytes_max: usize,
+    /// Virtual hosts.
+    pub vhosts_max: u32,
+    /// Exchanges of all virtual hosts, with those that each has from the beginning.
+    pub exchanges_max: u32,
+    /// Bindings of all exchanges.
+    pub bindings_max: u32,
 }
 
 impl Default for Limits {
@@ -136,6 +142,9 @@ impl Default for Limits {
             permissions_max: 256,
             pattern_bytes_max: 255,
             pattern_total_bytes_max: 32 << 20,
+            vhosts_max: 1_000,
+            exchanges_max: 100_000,
+            bindings_max: 1_000_000,
         }
     }
 }

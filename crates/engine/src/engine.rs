@@ -20,6 +20,7 @@ use crate::script::Scripts;
 use crate::segments::SegmentRefs;
 use crate::store::StoreScratch;
 use crate::throttle::Throttles;
+use crate::topology::{RouteScratch, Topology};
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
 };
@@ -42,6 +43,8 @@ pub struct Engine {
     /// Runtime configuration.
     pub(crate) runtime: Arc<BTreeMap<String, String>>,
     pub(crate) keys: Keys,
+    pub(crate) topology: Topology,
+    pub(crate) routes: RouteScratch,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
@@ -107,6 +110,8 @@ impl Engine {
             consumers: Consumers::new(&hasher),
             runtime: Arc::default(),
             keys: Keys::new(&hasher),
+            topology: Topology::new(&hasher),
+            routes: RouteScratch::default(),
             shard: ShardState::default(),
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
@@ -208,6 +213,7 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
+        let config = config + self.topology.memory_bytes();
         let records = self.record.capacity() + self.store.record.capacity();
         let scratch = records + self.atomic.memory_bytes();
         let throttles = self.throttles.memory_bytes();
@@ -293,6 +299,11 @@ impl Engine {
     /// When an invariant does not hold.
     pub fn assert_invariants(&self) {
         self.keys.assert_invariants();
+        self.topology.assert_invariants(|id, vhost| {
+            let index = self.queues.index_of(id);
+            let queue = index.map(|index| self.queues.at(index));
+            queue.is_some_and(|it| it.identity.vhost == vhost && !it.is_dead_letter())
+        });
         let mut needed = self
             .graveyard
             .iter()

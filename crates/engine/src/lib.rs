@@ -43,6 +43,7 @@ mod page;
 mod paging;
 mod placing;
 mod publish;
+mod publish_routed;
 mod queue;
 mod queue_config;
 mod queue_record;

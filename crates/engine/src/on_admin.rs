@@ -11,9 +11,10 @@ use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin};
 use crate::script::Redrive;
+use crate::topology::put_exchanges;
 use crate::validate::{check_changes, check_spec};
 use crate::{
-    AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
+    AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event, Lsn,
     Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Reclassify, RedriveError, Redriven,
     ReplyTo, UpdateQueueError, VhostId,
 };
@@ -303,25 +304,35 @@ impl Engine {
 
     fn delete(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(), DeleteQueueError> {
         let index = self.queues.find(name).ok_or(DeleteQueueError::NotFound)?;
-        let dead_letters = self
-            .dead_letters_of(index)
-            .ok_or(DeleteQueueError::ReservedName)?;
-        begin(
-            &mut self.record,
-            Kind::QueueDeleted,
-            self.queues.at(index).identity.id,
-            cx.now,
-        );
-        let partner = self.queues.at(dead_letters).identity.id;
+        if self.queues.at(index).is_dead_letter() {
+            return Err(DeleteQueueError::ReservedName);
+        }
+        self.delete_queue(cx, index);
+        Ok(())
+    }
+
+    /// Deletes a queue and its dead-letter queue with all their messages, and the exchanges that
+    /// go with the last binding to it; returns what an answer about it waits for.
+    pub(crate) fn delete_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) -> Lsn {
+        let dead_letters = self.dead_letters_of(index);
+        let partner = dead_letters.map_or(QueueId(0), |it| self.queues.at(it).identity.id);
+        let id = self.queues.at(index).identity.id;
+        let gone = self.topology.cascade_of_queue(id);
+        begin(&mut self.record, Kind::QueueDeleted, id, cx.now);
         self.record.extend_from_slice(&partner.0.to_be_bytes());
+        if !gone.is_empty() {
+            put_exchanges(&mut self.record, &gone);
+        }
         self.queues.last_lsn = self.append(cx);
-        for index in [index, dead_letters] {
+        self.topology.remove_queue(id);
+        self.topology.remove_exchanges(&gone);
+        for index in [Some(index), dead_letters].into_iter().flatten() {
             self.end_subscriptions(cx, index);
             self.abandon_scripts(cx, index);
             self.forget_units(cx.now, index);
             self.bury(index);
         }
-        Ok(())
+        self.queues.last_lsn
     }
 
     /// Takes a queue out of everything; what it holds is given back in slices.

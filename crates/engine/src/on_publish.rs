@@ -8,6 +8,7 @@ use crate::queues::QueueIndex;
 use crate::record::{StoredContent, StoredFields, add_stored, begin_stored};
 use crate::script::{NewAnswer, UNDECIDED};
 use crate::store::{RECORD_BYTES, StoredAt};
+use crate::topology::LastRoute;
 use crate::{
     Event, Lsn, MessageId, Millis, PublishBatch, PublishError, PublishItem, PublishResult,
     PublishTarget, QueueId, ReplyTo, Span,
@@ -25,11 +26,18 @@ impl Engine {
         let mut results = Vec::with_capacity(batch.items.len());
         let mut answer = NewAnswer::new(reply);
         let mut after = Lsn::ZERO;
-        let mut target = LastTarget::default();
+        let (mut target, mut route) = (LastTarget::default(), LastRoute::default());
         for item in &batch.items {
             let result = match item.target {
                 PublishTarget::Refused(error) => PublishResult::Refused(error),
-                PublishTarget::Route => PublishResult::Refused(PublishError::ExchangeNotFound),
+                PublishTarget::Route => {
+                    let new = (item, batch, results.len());
+                    let stored = self.publish_routed(cx, new, &mut route, &mut answer);
+                    for index in route.queues().unwrap_or_default() {
+                        after = after.max(self.queues.at(*index).last_lsn);
+                    }
+                    stored.unwrap_or_else(PublishResult::Refused)
+                }
                 PublishTarget::Name(name) => {
                     let index = self.publish_target(&mut target, name, batch);
                     if let Ok(index) = index {
@@ -131,7 +139,7 @@ impl Engine {
 
     /// One of several targets: it must take the message, or none gets it. Without keys when a
     /// script decides.
-    fn check_target(
+    pub(crate) fn check_target(
         &mut self,
         cx: &Cx<'_>,
         id: QueueId,
@@ -155,7 +163,7 @@ impl Engine {
         Ok((index, Some(keys)))
     }
 
-    fn take_one(
+    pub(crate) fn take_one(
         &mut self,
         cx: &mut Cx<'_>,
         index: QueueIndex,

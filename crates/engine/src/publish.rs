@@ -36,6 +36,13 @@ impl Default for PublishBatch {
 }
 
 impl PublishBatch {
+    /// The keys an item has besides the one in its content.
+    pub(crate) fn extra_keys_of(&self, item: &PublishItem) -> &[Span] {
+        let (start, len) = (item.extra_keys.start as usize, item.extra_keys.len as usize);
+        let keys = self.extra_keys.get(start..start.saturating_add(len));
+        keys.unwrap_or_default()
+    }
+
     pub(crate) fn weight_bytes(&self) -> usize {
         self.data.len()
             + size_of_val(self.items.as_slice())

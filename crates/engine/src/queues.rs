@@ -15,16 +15,16 @@ pub(crate) const UNNAMED: char = '\0';
 /// A queue's index: valid until the queue is deleted, then used again.
 pub(crate) type QueueIndex = u32;
 
-/// A queue's name in its virtual host.
+/// The name of a queue or an exchange in its virtual host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Name {
-    vhost: VhostId,
-    name: Arc<str>,
+pub(crate) struct Name {
+    pub(crate) vhost: VhostId,
+    pub(crate) name: Arc<str>,
 }
 
 /// A name that is looked for.
 #[derive(Clone, Copy)]
-struct Named<'a>(VhostId, &'a str);
+pub(crate) struct Named<'a>(pub(crate) VhostId, pub(crate) &'a str);
 
 impl Hash for Name {
     fn hash<H: Hasher>(&self, state: &mut H) {

@@ -66,6 +66,12 @@ pub(crate) enum Kind {
     ApiKey = 20,
     /// What an API key may do.
     Acl = 21,
+    /// A virtual host was made or deleted, or what is remembered of those that are gone.
+    Vhost = 22,
+    /// An exchange was declared, or exchanges are gone.
+    Exchange = 23,
+    /// A binding was made or removed.
+    Binding = 24,
     /// Records that happened together: all of them count, or none.
     Atomic = 27,
 }
@@ -94,6 +100,9 @@ impl Kind {
             19 => Self::Classified,
             20 => Self::ApiKey,
             21 => Self::Acl,
+            22 => Self::Vhost,
+            23 => Self::Exchange,
+            24 => Self::Binding,
             27 => Self::Atomic,
             _ => return None,
         })

@@ -20,6 +20,7 @@ use crate::queue::{KeepKey, NewMessage, Unclassified, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
 use crate::throttle::Pending;
+use crate::topology::read_exchanges;
 use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, Rebalancing, ReplayError};
 
 /// What replay remembers until the end of recovery.
@@ -135,6 +136,10 @@ impl Engine {
             Kind::Queue => self.apply_queue(rec, header.queue, &mut reader),
             Kind::QueueDeleted => {
                 let partner = QueueId(reader.u32()?);
+                if reader.has_more() {
+                    let gone = read_exchanges(&mut reader)?;
+                    self.topology.remove_exchanges(&gone);
+                }
                 self.drop_queue(rec, header.queue);
                 self.drop_queue(rec, partner);
                 Ok(())
@@ -157,6 +162,9 @@ impl Engine {
             Kind::Throttle => self.apply_throttle(rec, at, header, &mut reader),
             Kind::ApiKey => self.keys.apply_key(&mut reader),
             Kind::Acl => self.keys.apply_acl(&mut reader),
+            Kind::Vhost => self.topology.apply_vhost(&mut reader),
+            Kind::Exchange => self.topology.apply_exchange(&mut reader),
+            Kind::Binding => self.topology.apply_binding(&mut reader),
             // Whoever reads the log knows which snapshot it has.
             Kind::Snapshot => reader.u64().map(|_| ()),
             Kind::Image => self.apply_images(rec, at, header.queue, &mut reader),

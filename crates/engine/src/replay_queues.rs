@@ -89,6 +89,7 @@ impl Engine {
 
     pub(crate) fn drop_queue(&mut self, rec: &mut Recovery, id: QueueId) {
         self.queues.next_id = self.queues.next_id.max(id.0.saturating_add(1));
+        self.topology.remove_queue(id);
         let Some(index) = self.queues.index_of(id) else {
             return;
         };

@@ -73,6 +73,9 @@ impl Engine {
             | Kind::Throttle
             | Kind::ApiKey
             | Kind::Acl
+            | Kind::Vhost
+            | Kind::Exchange
+            | Kind::Binding
             | Kind::Image
             | Kind::Remembered
             | Kind::Classified

@@ -30,6 +30,11 @@ impl Engine {
                 format!("the log has {messages} messages of queue {id} but not the queue");
             return Err(ReplayError { problem });
         }
+        self.topology.forget_lost(|id, vhost| {
+            let index = self.queues.index_of(id);
+            let queue = index.map(|index| self.queues.at(index));
+            queue.is_some_and(|it| it.identity.vhost == vhost && !it.is_dead_letter())
+        });
         self.ids.start_after(self.newest_time);
         // The keys of a snapshot come in no order.
         recovery.left.sort_by_key(|(time, _, _)| *time);

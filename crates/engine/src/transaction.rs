@@ -10,6 +10,7 @@ use crate::incoming::Incoming;
 use crate::on_publish::{LastTarget, routes_of};
 use crate::placing::Target;
 use crate::queues::QueueIndex;
+use crate::topology::LastRoute;
 use crate::{
     Event, Lsn, MessageId, Overflow, PublishBatch, PublishError, PublishItem, PublishResult,
     PublishTarget, ReplyTo, SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult,
@@ -102,14 +103,22 @@ impl Engine {
 
     /// The queues that an item goes to, each once.
     fn transaction_targets(
-        &self,
+        &mut self,
         item: &PublishItem,
         batch: &PublishBatch,
         last: &mut LastTarget,
     ) -> Result<Vec<QueueIndex>, PublishError> {
         let mut indexes = match item.target {
             PublishTarget::Refused(error) => return Err(error),
-            PublishTarget::Route => return Err(PublishError::ExchangeNotFound),
+            PublishTarget::Route => {
+                let mut route = LastRoute::default();
+                self.find_route(batch, item, &mut route);
+                let queues = route.queues()?.to_vec();
+                if queues.iter().any(|it| self.queues.at(*it).is_dead_letter()) {
+                    return Err(PublishError::ReservedQueueName);
+                }
+                queues
+            }
             PublishTarget::Name(name) => vec![self.publish_target(last, name, batch)?],
             PublishTarget::Queues(routes) => {
                 let ids = routes_of(batch, routes).iter();

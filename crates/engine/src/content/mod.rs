@@ -20,9 +20,16 @@ mod fila;
 
 use std::borrow::Cow;
 
+use tanda_wire::amqp::Properties;
+use tanda_wire::firemq::{Props, RawMap};
+use tanda_wire::mapping::{FireMessage, write_fila_headers_of_amqp, write_fila_headers_of_fire};
+
 use envelope::Envelope;
 use fila::Fila;
 pub(crate) use fila::Pairs;
+
+/// Headers that are larger than this as texts are not looked at.
+const TEXTS_BYTES_MAX: usize = 16 << 20;
 
 /// The layout of a content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -89,11 +96,19 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// The value of the last header called `name`, as text.
+    /// The value of the header called `name`, as text. Of several, Fila's last counts, and the
+    /// first of others: there, properties come before headers.
     #[must_use]
     pub fn header(self, name: &[u8]) -> Option<Cow<'a, [u8]>> {
-        let named = self.headers().filter(|(n, _)| n.as_ref() == name);
-        named.last().map(|(_, value)| value)
+        match self.form {
+            Form::Fila => Fila(self.bytes).headers().named(name).map(Cow::Borrowed),
+            Form::Amqp | Form::Fire => {
+                let texts = self.texts();
+                let mut pairs = Pairs::new(&texts);
+                let found = pairs.find(|(n, _)| *n == name);
+                found.map(|(_, value)| Cow::Owned(value.to_vec()))
+            }
+        }
     }
 
     /// The exchange it was published to; empty when it has no envelope.
@@ -173,9 +188,51 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// FireMQ: the map of its properties, and the map of its headers.
+    fn fire_maps(self) -> (&'a [u8], &'a [u8]) {
+        let properties = self.properties();
+        let split = properties.split_first_chunk::<4>();
+        let split =
+            split.and_then(|(len, rest)| rest.split_at_checked(u32::from_be_bytes(*len) as usize));
+        split.unwrap_or_default()
+    }
+
+    /// FireMQ: its headers as they came, a MessagePack map; empty when there are none.
+    pub(crate) fn fire_headers(self) -> &'a [u8] {
+        self.fire_maps().1
+    }
+
+    /// Properties and headers as texts, in the layout of Fila's headers. None when they are
+    /// malformed or become too large.
+    fn texts(self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let written = match self.form {
+            Form::Fila => return out,
+            Form::Amqp => Properties::decode(self.properties()).is_ok_and(|properties| {
+                write_fila_headers_of_amqp(&mut out, &properties, TEXTS_BYTES_MAX).is_ok()
+            }),
+            Form::Fire => {
+                let (props, headers) = self.fire_maps();
+                let message = FireMessage {
+                    persistent: false,
+                    props: Props::from_checked(props),
+                    headers: RawMap::from_checked(headers),
+                };
+                write_fila_headers_of_fire(&mut out, &message, TEXTS_BYTES_MAX).is_ok()
+            }
+        };
+        if !written {
+            out.clear();
+        }
+        out
+    }
+
     /// Headers and properties that are no text in the bytes.
     fn decoded(self) -> Vec<Pair<'a>> {
-        Vec::new()
+        let texts = self.texts();
+        let own = |bytes: &[u8]| Cow::Owned(bytes.to_vec());
+        let pairs = Pairs::new(&texts).map(|(name, value)| (own(name), own(value)));
+        pairs.collect()
     }
 }
 

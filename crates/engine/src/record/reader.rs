@@ -122,6 +122,12 @@ impl<'a> Reader<'a> {
         self.text(bytes)
     }
 
+    /// Bytes with a u32 length.
+    pub(crate) fn long_bytes(&mut self) -> Result<&'a [u8], ReplayError> {
+        let len = self.u32()?;
+        self.take(len as usize)
+    }
+
     pub(crate) fn varint(&mut self) -> Result<u64, ReplayError> {
         let mut value = 0_u64;
         for shift in (0..64).step_by(7) {

@@ -1,0 +1,78 @@
+//! Messages go to the queues that exchanges give them to.
+
+use crate::engine::{Cx, Engine};
+use crate::incoming::Incoming;
+use crate::queues::QueueIndex;
+use crate::script::{NewAnswer, UNDECIDED};
+use crate::topology::LastRoute;
+use crate::{PublishBatch, PublishError, PublishItem, PublishResult};
+
+impl Engine {
+    pub(crate) fn publish_routed(
+        &mut self,
+        cx: &mut Cx<'_>,
+        new: (&PublishItem, &PublishBatch, usize),
+        route: &mut LastRoute,
+        answer: &mut NewAnswer,
+    ) -> Result<PublishResult, PublishError> {
+        let (item, batch, _) = new;
+        self.find_route(batch, item, route);
+        match route.queues()? {
+            [] => Ok(PublishResult::Unroutable),
+            _ if self.storage_full => Err(PublishError::Storage),
+            [index] if self.queues.at(*index).is_dead_letter() => {
+                Err(PublishError::ReservedQueueName)
+            }
+            [index] => self.take_one(cx, *index, new, answer),
+            several => self.store_in_each(cx, several, new, answer),
+        }
+    }
+
+    /// One body for several queues: every queue that takes the message gets it, also when another
+    /// one refuses; then it is refused. Queues with scripts decide later, each on its own, with a
+    /// body of their own.
+    fn store_in_each(
+        &mut self,
+        cx: &mut Cx<'_>,
+        queues: &[QueueIndex],
+        new: (&PublishItem, &PublishBatch, usize),
+        answer: &mut NewAnswer,
+    ) -> Result<PublishResult, PublishError> {
+        let (item, batch, _) = new;
+        let incoming = Incoming::new(item, &batch.data);
+        let (mut stored, mut duplicate, mut body) = (None, None, None);
+        let (mut waits, mut refused) = (false, None);
+        for index in queues {
+            let id = self.queues.at(*index).identity.id;
+            let (index, keys) = match self.check_target(cx, id, &incoming) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    refused = refused.or(Some(error));
+                    continue;
+                }
+            };
+            self.finish_store(cx);
+            let Some(keys) = keys else {
+                self.wait_for_script(index, new, answer);
+                waits = true;
+                continue;
+            };
+            if let Some(id) = self.remembered(cx, index, keys.dedup) {
+                duplicate = duplicate.or(Some(id));
+                continue;
+            }
+            let id = self.store_message(cx, index, &incoming, &keys, body);
+            let at = self.finish_store(cx);
+            body = body.or(at);
+            stored = stored.or(Some(id));
+        }
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let stored = stored.map(PublishResult::Stored);
+        let stored = stored.or_else(|| duplicate.map(PublishResult::Duplicate));
+        Ok(stored
+            .or_else(|| waits.then_some(UNDECIDED))
+            .unwrap_or(PublishResult::Unroutable))
+    }
+}
