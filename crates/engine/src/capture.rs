@@ -101,7 +101,10 @@ impl Engine {
                     capture.stage = self.capture_api_key(capture.now, after, out);
                 }
                 Stage::Topology(cursor) => {
-                    let next = self.topology.capture(capture.now, cursor, &mut left, out);
+                    // One more, so that every step gets on.
+                    let mut budget = left.saturating_add(1);
+                    let next = self.topology.capture(capture.now, cursor, &mut budget, out);
+                    left = left.min(budget);
                     capture.stage = next.map_or(Stage::Buckets(0), Stage::Topology);
                 }
                 Stage::Buckets(from) => {

@@ -23,6 +23,7 @@ impl Engine {
             let token = reply.token;
             return cx.emit(reply.conn, Lsn::ZERO, Event::Published { token, results });
         }
+        let begin = cx.journal.end();
         let mut results = Vec::with_capacity(batch.items.len());
         let mut answer = NewAnswer::new(reply);
         let mut after = Lsn::ZERO;
@@ -67,8 +68,11 @@ impl Engine {
             .iter()
             .any(|result| matches!(result, PublishResult::Stored(_)))
         {
-            after = cx.journal.end();
+            // When all that is stored is in memory only, nothing was written.
+            let end = cx.journal.end();
+            after = if end == begin { after } else { end };
         }
+        let after = if batch.confirm { after } else { Lsn::ZERO };
         self.answer_publish(cx, answer, results, after);
     }
 

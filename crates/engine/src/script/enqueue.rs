@@ -13,6 +13,7 @@ use crate::on_publish::LastTarget;
 use crate::queue::Unclassified;
 use crate::queues::QueueIndex;
 use crate::record::MoveReason;
+use crate::topology::LastRoute;
 use crate::{
     KeyKind, MessageId, PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget,
     QueueId, ScriptFailure, Span,
@@ -24,8 +25,8 @@ const WAITING_BYTES: usize = 256;
 impl Engine {
     /// All messages of a batch that have to wait for scripts find room. A queue for which nothing
     /// waits takes any number.
-    pub(crate) fn has_room_to_wait(&self, batch: &PublishBatch) -> bool {
-        let mut target = LastTarget::default();
+    pub(crate) fn has_room_to_wait(&mut self, batch: &PublishBatch) -> bool {
+        let (mut target, mut route) = (LastTarget::default(), LastRoute::default());
         let mut more: Vec<(QueueIndex, usize, usize)> = Vec::new();
         let mut count = |index: QueueIndex, bytes: usize| {
             let known = more.iter_mut().find(|(other, ..)| *other == index);
@@ -40,7 +41,13 @@ impl Engine {
         for item in &batch.items {
             let bytes = item.content.len as usize + WAITING_BYTES;
             match item.target {
-                PublishTarget::Refused(_) | PublishTarget::Route => {}
+                PublishTarget::Refused(_) => {}
+                PublishTarget::Route => {
+                    self.find_route(batch, item, &mut route);
+                    for index in route.queues().unwrap_or_default() {
+                        count(*index, bytes);
+                    }
+                }
                 PublishTarget::Name(name) => {
                     if let Ok(index) = self.publish_target(&mut target, name, batch) {
                         count(index, bytes);
