@@ -30,7 +30,8 @@ pub(super) fn canonical(table: Table<'_>) -> Box<[u8]> {
     parts.concat().into()
 }
 
-/// Whether two values count as one: numbers of any width by what they are, others by type and value.
+/// Whether two values count as one: numbers of any width by what they are, others by type and
+/// value.
 pub(super) fn is_same(a: &Value<'_>, b: &Value<'_>) -> bool {
     if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
         return a == b;

@@ -4,7 +4,7 @@
 //! id and name, and who may do what: sessions ask that before.
 //!
 //! ```text
-//!  AdminRequest ──► on_vhost, on_exchange, on_bind ──► records (Vhost, Exchange, Binding) ──► Journal
+//!  AdminRequest ──► on_vhost, on_exchange, on_bind ──► records 22 to 24 ──► Journal
 //!                                │
 //!  PublishTarget::Route ──► router ──► queues
 //! ```

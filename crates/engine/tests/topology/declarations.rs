@@ -85,6 +85,22 @@ fn a_declaration_that_differs_is_refused_in_rabbitmqs_words() {
         w.declare(internal),
         differs("'internal' for exchange 'x' in vhost '/': received 'true' but current is 'false'")
     );
+}
+
+/// Pitfalls 22 and 23.
+#[test]
+fn arguments_that_differ_are_refused_and_unknown_ones_are_not_compared() {
+    let mut w = World::new();
+    let alternate = |value| table(&[("alternate-exchange", value), ("x-unknown", Value::I32(1))]);
+    let spec = ExchangeSpec {
+        args: alternate(Value::text("a")).into(),
+        ..durable("x", "direct")
+    };
+    assert_eq!(w.declare(spec.clone()), Ok(()));
+    let differs = |what: &str| {
+        let text = format!("inequivalent arg {what}");
+        Err((TopologyCode::PreconditionFailed, text))
+    };
     let other = ExchangeSpec {
         args: alternate(Value::text("b")).into(),
         ..spec.clone()

@@ -72,6 +72,7 @@ fn args(number: u8) -> Vec<(&'static str, Value<'static>)> {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one arm for each step")]
 fn step(w: &mut World, model: &mut Model, op: &Op) {
     match *op {
         Op::Declare {
