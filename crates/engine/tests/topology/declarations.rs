@@ -79,7 +79,7 @@ fn a_declaration_that_differs_is_refused_in_rabbitmqs_words() {
     );
     let internal = ExchangeSpec {
         internal: true,
-        ..spec.clone()
+        ..spec
     };
     assert_eq!(
         w.declare(internal),
