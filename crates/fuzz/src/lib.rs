@@ -16,6 +16,7 @@ pub mod amqp_decode;
 pub mod config_load;
 mod damage;
 pub mod engine_replay;
+pub mod firemq_decode;
 pub mod frame_decode;
 pub mod log_recovery;
 pub mod mutate;
@@ -68,5 +69,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "script_run",
         run: script_run::run,
+    },
+    Target {
+        name: "firemq_decode",
+        run: firemq_decode::run,
     },
 ];

@@ -4,6 +4,7 @@
 //! stores what fuzzers found beyond them.
 
 mod amqp;
+mod firemq;
 mod scripts;
 mod settings;
 
@@ -37,6 +38,7 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(directories());
     seeds.extend(settings::all());
     seeds.extend(scripts::all());
+    seeds.extend(firemq::all());
     seeds
 }
 

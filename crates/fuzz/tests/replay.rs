@@ -128,6 +128,11 @@ fn script_run() {
 }
 
 #[test]
+fn firemq_decode() {
+    replay("firemq_decode");
+}
+
+#[test]
 fn every_target_has_a_test_and_a_program() {
     let tests = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay.rs"));
     let tests = tests.unwrap();
