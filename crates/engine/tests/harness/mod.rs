@@ -79,6 +79,8 @@ impl Journal for MemJournal {
         if self.contents_unreadable {
             return ContentRead::Unavailable;
         }
+        // What was copied is still where it was at first.
+        let at = self.copies.get(&at).copied().unwrap_or(at);
         let after = self.records.partition_point(|(start, _)| *start <= at);
         let record = after.checked_sub(1).and_then(|it| self.records.get(it));
         let found = record.and_then(|(start, record)| {

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use tanda_engine::{
     ConnId, DeliveryBatch, Event, KeyKind, MessageId, Millis, Ordering, ReplyTo, Request,
-    SettleBatch, SettleItem, Settlement, Span, SubId, SubscribeError, SubscribeSpec,
+    SettleBatch, SettleItem, Settlement, Span, SubId, SubscribeError, SubscribeSpec, ThrottleSpec,
 };
 
 use crate::harness::{Msg, batch, content};
 use crate::model::{NewMessage, Sub};
-use crate::ops::{Item, Op, Outcome};
+use crate::ops::{Item, Op, Outcome, ThrottleKey};
 use crate::world::{ADMIN, CONNS, World, conn_of, queue_of, seen_items};
 
 /// A queue that is never there, one that takes nothing from outside, and the real ones.
@@ -135,7 +135,14 @@ impl World {
         } else {
             message.idempotency_key.clone()
         };
+        let header = message.headers.first().map(|(_, value)| value.as_str());
+        let bucket = match self.setup.throttle.map(|throttle| throttle.key) {
+            None | Some(ThrottleKey::None) => String::new(),
+            Some(ThrottleKey::FairnessKey) => message.key.clone(),
+            Some(ThrottleKey::Header) => header.unwrap_or_default().to_owned(),
+        };
         NewMessage {
+            bucket,
             key: message.key.clone(),
             priority: message.priority,
             weight: message.weight,
@@ -255,7 +262,7 @@ impl World {
             queue: queue.clone(),
             credit,
             lease,
-            throttles: Vec::new(),
+            throttles: self.throttles(&queue),
             ..SubscribeSpec::default()
         };
         let events = self.handle(Request::Subscribe { sub, spec });
@@ -282,6 +289,12 @@ impl World {
                 if (*token, *consumer) == (sub.token, expected)
         );
         assert!(is_welcome, "{events:?}");
+    }
+
+    fn throttles(&self, queue: &str) -> Vec<ThrottleSpec> {
+        let declared = self.model.throttle.as_ref();
+        let of = declared.filter(|_| !queue.ends_with(".dlq"));
+        of.map(|it| it.declaration(queue)).into_iter().collect()
     }
 
     fn disconnect(&mut self, conn: ConnId) {

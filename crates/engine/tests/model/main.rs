@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
     reason = "a test stops at what it does not expect"
 )]
 
@@ -23,6 +24,7 @@ mod model;
 mod ops;
 mod requests;
 mod schedule;
+mod throttled;
 mod world;
 
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

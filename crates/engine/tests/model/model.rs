@@ -3,6 +3,7 @@
 //! Written from the documents. Where they leave an order open the model says so at that place, and
 //! follows what it sees.
 
+use crate::throttled::Throttle;
 use tanda_engine::{Backoff, ConnId, MessageId, Millis, Overflow, QueueConfig, SubId};
 
 /// Where a message is.
@@ -40,6 +41,8 @@ pub(crate) struct Message {
     /// `None` = a fast queue forgot it at a restart.
     pub(crate) deliveries: Option<u32>,
     pub(crate) redrives: u32,
+    /// Of a throttle of its queue.
+    pub(crate) bucket: String,
     pub(crate) place: Place,
 }
 
@@ -124,6 +127,7 @@ pub(crate) struct Model {
     /// Of what becomes ready now.
     pub(crate) tie: u64,
     pub(crate) ties: u64,
+    pub(crate) throttle: Option<Throttle>,
 }
 
 /// A message on its way in.
@@ -136,6 +140,7 @@ pub(crate) struct NewMessage {
     pub(crate) group: Option<String>,
     pub(crate) dedup: Option<String>,
     pub(crate) delay_ms: u64,
+    pub(crate) bucket: String,
 }
 
 impl Queue {

@@ -71,6 +71,27 @@ pub(crate) struct Setup {
     pub(crate) page_messages: u32,
     pub(crate) lane_hot: u32,
     pub(crate) outbound_max: u64,
+    /// What every subscriber of a queue, dead letters aside, declares.
+    pub(crate) throttle: Option<ThrottleDraw>,
+}
+
+/// A throttle of one limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThrottleDraw {
+    pub(crate) key: ThrottleKey,
+    pub(crate) deliveries: u64,
+    pub(crate) window_ms: u64,
+    /// The queues have it together; else each has its own.
+    pub(crate) is_shared: bool,
+}
+
+/// What a throttle's buckets are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThrottleKey {
+    None,
+    FairnessKey,
+    /// The header that ordering groups are of, too.
+    Header,
 }
 
 pub(crate) const SOURCES: u8 = 2;
@@ -186,15 +207,31 @@ fn queue() -> impl Strategy<Value = QueueSpec> {
         )
 }
 
+fn throttle() -> impl Strategy<Value = ThrottleDraw> {
+    let key = prop_oneof![
+        Just(ThrottleKey::None),
+        Just(ThrottleKey::FairnessKey),
+        Just(ThrottleKey::Header)
+    ];
+    (key, 1..5_u64, 50..900_u64, any::<bool>()).prop_map(
+        |(key, deliveries, window_ms, is_shared)| ThrottleDraw {
+            key,
+            deliveries,
+            window_ms,
+            is_shared,
+        },
+    )
+}
+
 fn setup() -> impl Strategy<Value = Setup> {
     (
         vec(queue(), usize::from(SOURCES)),
-        1..3_u32,
+        (1..3_u32, option::weighted(0.3, throttle())),
         prop_oneof![Just((512, 8192)), (1..4_u32, 1..4_u32)],
         prop_oneof![Just(1 << 20), 200..900_u64],
     )
         .prop_map(
-            |(mut queues, quantum, (page_messages, lane_hot), outbound_max)| {
+            |(mut queues, (quantum, throttle), (page_messages, lane_hot), outbound_max)| {
                 // Of a page that a snapshot names nothing was out: a fast queue delivers it at once
                 // after
                 // a restart, where it holds the others back. Which is which only the engine knows.
@@ -206,6 +243,10 @@ fn setup() -> impl Strategy<Value = Setup> {
                 };
                 for (n, queue) in queues.iter_mut().enumerate() {
                     queue.name = format!("q{n}");
+                    if throttle.is_some() {
+                        // Nothing says whether what waits for room is dropped as the oldest.
+                        queue.max_length = None;
+                    }
                 }
                 Setup {
                     queues,
@@ -213,6 +254,7 @@ fn setup() -> impl Strategy<Value = Setup> {
                     page_messages,
                     lane_hot,
                     outbound_max,
+                    throttle,
                 }
             },
         )

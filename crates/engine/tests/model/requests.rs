@@ -103,6 +103,7 @@ impl Model {
             failures: 0,
             deliveries: Some(0),
             redrives: 0,
+            bucket: new.bucket.clone(),
             place: Place::Ready,
         };
         queue.put(message, true, due, tie);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use tanda_engine::{DeliveryDurability, MessageId, Millis};
 
-use crate::model::{Lease, Message, Model, Place, Turn};
+use crate::model::{Lease, Message, Model, Place, Sub, Turn};
 
 /// One delivered message as its consumer saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,11 @@ impl Model {
             self.tie = 0;
             self.forget_keys();
             for name in &names {
-                changed |= self.deliver(name, seen);
+                changed |= if self.is_throttled(name) {
+                    self.deliver_throttled(name, seen)
+                } else {
+                    self.deliver(name, seen)
+                };
             }
             if !changed {
                 break;
@@ -53,6 +57,7 @@ impl Model {
         }
         seen.retain(|_, items| !items.is_empty());
         assert!(seen.is_empty(), "nobody was to get {seen:?}");
+        self.assert_nothing_waits_without_reason();
     }
 
     fn release(&mut self, name: &str) -> bool {
@@ -119,10 +124,8 @@ impl Model {
             };
             self.deliver_one(name, number, sub.is_connection, &item);
             delivered = true;
-            self.conn(sub.id.conn).outbound += item.bytes + ITEM_BYTES;
-            let has_room = self.conn(sub.id.conn).has_room();
+            let has_room = self.charge(&sub, &item);
             let it = self.sub(number).unwrap();
-            it.credit = it.credit.map(|left| left - 1);
             it.in_line = it.credit != Some(0) && has_room;
             if it.in_line {
                 self.queue(name).unwrap().line.push(number);
@@ -130,8 +133,16 @@ impl Model {
         }
     }
 
+    /// A delivery costs credit and room; whether there is room for another.
+    pub(crate) fn charge(&mut self, sub: &Sub, item: &Seen) -> bool {
+        let it = self.sub(sub.number).unwrap();
+        it.credit = it.credit.map(|left| left - 1);
+        self.conn(sub.id.conn).outbound += item.bytes + ITEM_BYTES;
+        self.conn(sub.id.conn).has_room()
+    }
+
     fn deliver_one(&mut self, name: &str, number: u64, is_connection: bool, item: &Seen) {
-        let (now, quantum) = (self.now, self.quantum);
+        let quantum = self.quantum;
         let queue = self.queue(name).unwrap();
         let turn = queue.next_turn(item.id);
         let oldest = queue.ready_of(&turn.key, turn.priority)[0].id;
@@ -140,8 +151,15 @@ impl Model {
             "{name}: the oldest of the key whose turn it is"
         );
         queue.use_turn(&turn, quantum);
+        self.lease(name, number, is_connection, item);
+    }
+
+    /// A consumer gets a message, as it has seen it.
+    pub(crate) fn lease(&mut self, name: &str, number: u64, is_connection: bool, item: &Seen) {
+        let now = self.now;
+        let queue = self.queue(name).unwrap();
         let end = (!is_connection).then(|| now.after_ms(queue.config.lease_ms));
-        let message = queue.get(oldest);
+        let message = queue.get(item.id);
         message.deliveries = Some(message.deliveries.map_or(item.deliveries, |n| n + 1));
         message.place = Place::Leased(Lease {
             consumer: number,
@@ -176,6 +194,7 @@ impl Model {
             let message = queue.get(item.id);
             message.deliveries = message.deliveries.map(|n| n - 1);
             queue.let_go(item.id, None, 0);
+            self.uncharge(name, item.id);
         }
         self.refresh_all(conn);
     }
@@ -187,6 +206,9 @@ impl Model {
         self.conns.clear();
         self.subs.clear();
         self.next_consumer = 0;
+        if let Some(throttle) = &mut self.throttle {
+            throttle.restart(now);
+        }
         for queue in &mut self.queues {
             queue.line.clear();
             queue.turns.clear();

@@ -9,6 +9,7 @@ use crate::log::{Log, SEGMENT_SHIFT};
 use crate::model::Model;
 use crate::ops::{Op, Setup};
 use crate::schedule::{Seen, SeenBy};
+use crate::throttled::Throttle;
 
 /// Connection of a number; each serves one queue, so that queues do not share outbound budgets.
 pub(crate) const CONNS: u8 = 8;
@@ -44,6 +45,7 @@ impl World {
         let model = Model {
             now: Millis(1_000_000),
             quantum: setup.quantum,
+            throttle: setup.throttle.map(Throttle::new),
             ..Model::default()
         };
         let mut world = Self {
@@ -136,7 +138,15 @@ impl World {
     }
 
     fn step(&mut self, op: &Op) {
-        let last = core::mem::take(&mut self.last);
+        let mut last = core::mem::take(&mut self.last);
+        let lost = match op {
+            Op::Lose(conn, _) => Some(conn_of(*conn)),
+            _ => None,
+        };
+        // All others have left, before time passes.
+        for (_, batch) in last.iter_mut().filter(|(to, _)| Some(*to) != lost) {
+            self.engine.released(self.model.now, batch);
+        }
         self.apply(op, last);
         assert!(self.run().is_empty(), "nothing else after {op:?}");
         self.capture_slice();
