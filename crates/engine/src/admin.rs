@@ -640,6 +640,11 @@ pub enum MessagePlace {
     },
     /// A dead letter that a redrive has taken out of the queue's order until it ends.
     Redriving,
+    /// It died, and is on its way to the queue's exchange for dead letters.
+    Departing {
+        /// Why it died, as its headers will say.
+        reason: &'static str,
+    },
     /// It is a dead letter in the queue's dead-letter queue.
     DeadLettered {
         /// That queue's name.

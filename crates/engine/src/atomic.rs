@@ -221,4 +221,4 @@ pub(crate) fn records_in(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

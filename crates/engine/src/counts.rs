@@ -36,4 +36,8 @@ pub struct QueueCounts {
     pub late_duplicates: u64,
     /// Messages that left undelivered since the start, as their time had come.
     pub expired: u64,
+    /// Dead letters on their way to an exchange, in no other figure.
+    pub departing: u64,
+    /// Messages that went to the exchange for dead letters since the start.
+    pub dead_lettered: u64,
 }

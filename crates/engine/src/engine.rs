@@ -8,6 +8,7 @@ use ahash::RandomState;
 use crate::atomic::Atomic;
 use crate::capture::Capture;
 use crate::consumers::Consumers;
+use crate::dead_letter::RefusedMessage;
 use crate::jobs::Job;
 use crate::keys::Keys;
 use crate::message_ids::MessageIds;
@@ -50,6 +51,9 @@ pub struct Engine {
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
     pub(crate) runnable: VecDeque<QueueIndex>,
     pub(crate) jobs: VecDeque<Job>,
+    /// Queues with dead letters to send on their way, and new messages that were refused.
+    pub(crate) departing: VecDeque<QueueIndex>,
+    pub(crate) refused: VecDeque<RefusedMessage>,
     /// Queues with messages that are to be delivered in this step or never.
     pub(crate) instant: Vec<QueueIndex>,
     pub(crate) scripts: Scripts,
@@ -116,6 +120,8 @@ impl Engine {
             timers: BTreeSet::new(),
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
+            departing: VecDeque::new(),
+            refused: VecDeque::new(),
             instant: Vec::new(),
             scripts: Scripts::default(),
             graveyard: Vec::new(),
@@ -175,6 +181,7 @@ impl Engine {
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
+        self.run_departures(cx);
         self.deliver_instant(cx);
         self.run_scripts(cx);
         self.make_pages(cx, WRITES_MAX);
@@ -188,6 +195,8 @@ impl Engine {
         self.run_timers(cx);
         self.run_throttles(cx);
         self.run_jobs(cx);
+        self.run_departures(cx);
+        self.deliver_instant(cx);
         self.run_scripts(cx);
         self.deliver(cx);
         self.make_pages(cx, WRITES_MAX);
@@ -196,6 +205,7 @@ impl Engine {
             || self.throttles.has_work(now)
             || !self.runnable.is_empty()
             || self.has_full_lanes()
+            || self.has_departures()
             || !self.jobs.is_empty()
             || self.scripts.has_work()
             || !self.graveyard.is_empty()

@@ -1,5 +1,6 @@
 //! Messages whose time has come leave.
 
+use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
 use crate::paging::READS_MAX;
 use crate::queue::expiry::Expired;
@@ -38,7 +39,7 @@ impl Engine {
             }
         }
         self.queues.at_mut(index).expired += slots.len() as u64;
-        self.remove_all(cx, index, &slots);
+        self.die(cx, index, &slots, Reason::Expired);
     }
 
     /// A message that came is to be delivered at once, or never.

@@ -112,6 +112,9 @@ impl Engine {
             Place::Deciding => MessagePlace::Deciding {
                 attempts: entry.failures.saturating_add(1),
             },
+            Place::Departing => MessagePlace::Departing {
+                reason: queue.departures.reason_of(slot).unwrap_or_default(),
+            },
             Place::Aside => MessagePlace::Redriving,
             Place::Free | Place::New => MessagePlace::Unknown,
         }

@@ -19,6 +19,7 @@ mod config;
 mod consumers;
 mod content;
 mod counts;
+mod dead_letter;
 mod declare;
 mod engine;
 mod expand;

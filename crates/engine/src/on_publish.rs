@@ -199,7 +199,10 @@ impl Engine {
         if let Some(id) = self.remembered(cx, index, keys.dedup) {
             return Ok(PublishResult::Duplicate(id));
         }
-        self.check_room(index)?;
+        if let Err(error) = self.check_room(index) {
+            self.refuse(index, incoming, error);
+            return Err(error);
+        }
         let id = self.store_message(cx, index, incoming, &keys, None);
         Ok(PublishResult::Stored(id))
     }

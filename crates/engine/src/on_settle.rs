@@ -1,5 +1,6 @@
 //! Consumers settle what they hold.
 
+use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
 use crate::moves::{Move, Retry};
 use crate::queue::entries::{Flags, Place, Slot};
@@ -17,6 +18,9 @@ use crate::{
 pub(crate) struct SettleScratch {
     acked: Vec<Slot>,
     dead: Vec<Slot>,
+    /// Rejected ones of a queue with an exchange for dead letters, and those returned too often.
+    rejected: Vec<Slot>,
+    spent: Vec<Slot>,
     failed: Timed,
     extended: Timed,
     requeued: Vec<u64>,
@@ -245,6 +249,8 @@ impl Engine {
     pub(crate) fn push_dead(&self, index: QueueIndex, slot: Slot, scratch: &mut SettleScratch) {
         if self.dead_letters_of(index).is_some() {
             scratch.dead.push(slot);
+        } else if self.queues.at(index).dead_letters.is_some() {
+            scratch.rejected.push(slot);
         } else {
             scratch.acked.push(slot);
         }
@@ -275,6 +281,10 @@ impl Engine {
         scratch.extended = Timed::default();
         self.remove_all(cx, index, &scratch.acked);
         scratch.acked.clear();
+        self.die(cx, index, &scratch.rejected, Reason::Rejected);
+        scratch.rejected.clear();
+        self.die(cx, index, &scratch.spent, Reason::DeliveryLimit);
+        scratch.spent.clear();
         self.write_timed(cx, index, Kind::Failed, &mut scratch.failed);
         self.write_requeued(cx, index, &mut scratch.requeued);
         if let Some(to) = self.dead_letters_of(index)

@@ -47,6 +47,7 @@ impl Engine {
             let (index, keys) = match self.check_target(cx, id, &incoming) {
                 Ok(taken) => taken,
                 Err(error) => {
+                    self.refuse(*index, &incoming, error);
                     refused = refused.or(Some(error));
                     continue;
                 }

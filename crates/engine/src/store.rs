@@ -1,6 +1,7 @@
 //! The record that stores messages: put together message by message, then appended.
 
 use crate::atomic::is_relative;
+use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
 use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{NIL, Slot};
@@ -129,7 +130,7 @@ impl Engine {
             if dropped.is_empty() {
                 return;
             }
-            self.remove_all(cx, index, &dropped);
+            self.die(cx, index, &dropped, Reason::MaxLength);
             dropped.clear();
         }
     }

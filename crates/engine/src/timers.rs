@@ -34,6 +34,7 @@ impl Engine {
         queue.end_holds(cx.now);
         self.expire_leases(cx, index, TIMER_STEPS);
         self.expire_messages(cx, index, cx.now, TIMER_STEPS);
+        self.retry_departures(index, cx.now);
         self.forget_keys(index, cx.now, TIMER_STEPS);
         self.touch(index);
     }

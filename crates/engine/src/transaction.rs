@@ -201,6 +201,7 @@ impl Engine {
             }
             self.finish_settle(cx, *index, &mut scratch);
             self.atomic.note_touched(*index);
+            self.send_within(cx, *index);
             if let Some(dead_letters) = self.dead_letters_of(*index) {
                 self.atomic.note_touched(dead_letters);
             }

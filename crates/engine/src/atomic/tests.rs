@@ -11,10 +11,13 @@ use crate::{
     ReplyTo, Request,
 };
 
+/// A log in memory.
 #[derive(Default)]
-struct Memory {
-    records: BTreeMap<u64, Vec<u8>>,
+pub(crate) struct Memory {
+    pub(crate) records: BTreeMap<u64, Vec<u8>>,
     end: u64,
+    /// No content can be read.
+    pub(crate) is_unreadable: bool,
 }
 
 impl Journal for Memory {
@@ -30,6 +33,9 @@ impl Journal for Memory {
     }
 
     fn read_content(&mut self, at: Lsn, len: u32, into: &mut Vec<u8>) -> ContentRead {
+        if self.is_unreadable {
+            return ContentRead::Unavailable;
+        }
         let (start, record) = self.records.range(..=at.0).next_back().unwrap();
         let from = usize::try_from(at.0 - start).unwrap();
         into.extend_from_slice(&record[from..from + len as usize]);

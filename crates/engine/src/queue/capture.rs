@@ -158,6 +158,7 @@ impl Queue {
             | Place::Throttled
             | Place::Parked
             | Place::Stopped
+            | Place::Departing
             | Place::Aside => None,
         };
         let unclassified = entry.flags.has(Flags::UNCLASSIFIED).then(|| {

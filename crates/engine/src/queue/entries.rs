@@ -33,6 +33,8 @@ pub(crate) enum Place {
     Stopped,
     /// Its delivery failed, and a script decides what follows. In the queue's `deciding`.
     Deciding,
+    /// It died, and is on its way to an exchange. In the queue's `departures`.
+    Departing,
     /// A dead letter that a redrive took out of its place: it waits for a script, or stays.
     Aside,
 }

@@ -229,6 +229,7 @@ impl Queue {
                 | Place::New
                 | Place::Leased
                 | Place::Deciding
+                | Place::Departing
                 | Place::Aside,
                 _,
             ) => false,
@@ -256,7 +257,12 @@ impl Queue {
                 Place::Delayed | Place::Throttled | Place::Parked | Place::Stopped => true,
                 // One far behind was looked at in vain.
                 Place::Behind => self.groups.waiting() <= WALK_MAX as u64,
-                Place::Free | Place::New | Place::Leased | Place::Deciding | Place::Aside => false,
+                Place::Free
+                | Place::New
+                | Place::Leased
+                | Place::Deciding
+                | Place::Departing
+                | Place::Aside => false,
             };
             let found = self.expiry.index.contains_key(&(at, slot));
             assert!(found || !listed, "{name}: {} expires unseen", entry.id);

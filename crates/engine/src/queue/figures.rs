@@ -14,7 +14,8 @@ impl Queue {
         let parked = self.parking.next_deadline();
         let held = self.throttled.held.front().map(|(at, _)| *at);
         let expiry = self.expiry.next();
-        let all = [due, lease, dedup, page, parked, held, expiry];
+        let departures = self.departures.next_deadline();
+        let all = [due, lease, dedup, page, parked, held, expiry, departures];
         all.into_iter().flatten().min()
     }
 
@@ -24,9 +25,9 @@ impl Queue {
         open && !self.ready_consumers.is_empty()
     }
 
-    /// Messages that are not leased.
+    /// Messages that are neither leased nor on their way elsewhere.
     pub(crate) fn depth(&self) -> u64 {
-        self.messages() - self.in_flight()
+        self.messages() - self.in_flight() - self.departures.len() as u64
     }
 
     /// Messages that are leased, or whose failure is decided on.
@@ -56,6 +57,8 @@ impl Queue {
             stopped: self.parking.stopped() as u64,
             late_duplicates: self.late_duplicates,
             expired: self.expired,
+            departing: self.departures.len() as u64,
+            dead_lettered: self.dead_lettered,
         }
     }
 
@@ -97,6 +100,9 @@ impl Queue {
             "{}: a message is in no place or two",
             self.identity.name
         );
+        let slots = self.entries.live_slots(0, self.entries.slots());
+        let departing = slots.filter(|slot| self.entries.at(*slot).place == Place::Departing);
+        assert_eq!(departing.count(), self.departures.len(), "departing");
         let mut bytes = 0;
         for slot in self.entries.live_slots(0, self.entries.slots()) {
             let entry = self.entries.at(slot);

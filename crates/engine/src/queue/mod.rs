@@ -10,6 +10,7 @@
 mod bodies;
 pub(crate) mod capture;
 pub(crate) mod dedup;
+mod departing;
 pub(crate) mod entries;
 pub(crate) mod expiry;
 mod figures;
@@ -36,6 +37,7 @@ use ahash::RandomState;
 use bytes::Bytes;
 use hashbrown::HashMap;
 
+use crate::dead_letter::{DeadLetterRules, Departures};
 use crate::script::Hooks;
 use crate::{
     EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
@@ -141,6 +143,12 @@ pub(crate) struct Queue {
     pub(crate) expiry: Expiry,
     /// Messages that did since the start.
     pub(crate) expired: u64,
+    /// Where messages that die here go; `None` = nowhere, or to a dead-letter queue.
+    pub(crate) dead_letters: Option<Arc<DeadLetterRules>>,
+    /// Those on their way there.
+    pub(crate) departures: Departures,
+    /// Messages that went there since the start.
+    pub(crate) dead_lettered: u64,
     /// Messages waiting for a time.
     pub(crate) delayed: BTreeSet<(Millis, Slot)>,
     /// Unclassified messages, and those behind them.
@@ -211,6 +219,9 @@ impl Queue {
             dedup: Dedup::new(hasher),
             expiry: Expiry::new(hasher.clone()),
             expired: 0,
+            dead_letters: None,
+            departures: Departures::default(),
+            dead_lettered: 0,
             delayed: BTreeSet::new(),
             parking: Parking::default(),
             unclassified: HashMap::with_hasher(hasher.clone()),
@@ -423,7 +434,7 @@ impl Queue {
         match place {
             Place::Leased => _ = self.leases.remove(self.entries.at(slot).id),
             Place::Deciding => _ = self.deciding.remove(&slot),
-            Place::Free | Place::New => {}
+            Place::Free | Place::New | Place::Departing => {}
             Place::Ready
             | Place::Delayed
             | Place::Behind

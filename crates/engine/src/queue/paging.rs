@@ -127,6 +127,7 @@ impl Queue {
             + dedup
             + self.throttled.memory_bytes()
             + self.expiry.memory_bytes()
+            + self.departures.memory_bytes()
     }
 }
 

@@ -324,6 +324,7 @@ impl Queue {
             | Place::Throttled
             | Place::Leased
             | Place::Deciding
+            | Place::Departing
             | Place::Aside => return None,
         }
         self.behind_due.remove(&slot)
@@ -444,6 +445,7 @@ impl Queue {
                 | Place::Behind
                 | Place::Throttled
                 | Place::Leased
+                | Place::Departing
                 | Place::Stopped => {}
             }
             let must_be_parked = is_unclassified && !self.is_dead_letter();

@@ -72,16 +72,31 @@ pub(super) fn checked(it: Classification) -> Result<Classification, ScriptFault>
 
 /// Attributes as they follow the content; empty when there are none.
 pub(super) fn attributes_of(it: &Classification) -> Vec<u8> {
+    let named = it.attributes.iter().filter(|(name, _)| !name.is_empty());
+    let pairs = named.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    put_attributes(pairs.collect())
+}
+
+/// The attributes of a stored message that is classified. That the broker wrote the history in its
+/// headers is still so.
+pub(super) fn attributes_of_stored(it: &Classification, content: Content<'_>) -> Vec<u8> {
+    let history = content.attribute(b"").map(|value| (&b""[..], value));
+    let named = it.attributes.iter().filter(|(name, _)| !name.is_empty());
+    let pairs = named.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    put_attributes(history.into_iter().chain(pairs).collect())
+}
+
+fn put_attributes(pairs: Vec<(&[u8], &[u8])>) -> Vec<u8> {
     let mut out = Vec::new();
-    if it.attributes.is_empty() {
+    if pairs.is_empty() {
         return out;
     }
     // Each takes at least four bytes of fewer than 65,536.
-    let count = u16::try_from(it.attributes.len()).unwrap_or(u16::MAX);
+    let count = u16::try_from(pairs.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&count.to_be_bytes());
-    for (name, value) in &it.attributes {
-        put_short(&mut out, name.as_bytes());
-        put_short(&mut out, value.as_bytes());
+    for (name, value) in pairs {
+        put_short(&mut out, name);
+        put_short(&mut out, value);
     }
     out
 }

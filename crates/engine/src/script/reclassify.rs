@@ -128,7 +128,7 @@ impl Engine {
         let known = queue.unclassified(slot);
         let checks_dedup = queue.checks_dedup_late(slot);
         let (key, weight) = queue.producers_values(slot);
-        let attributes = classify::attributes_of(&classification);
+        let attributes = classify::attributes_of_stored(&classification, content);
         let key = classification.fairness_key.unwrap_or(key);
         let weight = classification.weight.unwrap_or(weight);
         let of = (content, &*known.idempotency_key);

@@ -159,6 +159,8 @@ fn counts(counts: &QueueCounts) -> Value {
         "stopped": counts.stopped,
         "late_duplicates": counts.late_duplicates,
         "expired": counts.expired,
+        "departing": counts.departing,
+        "dead_lettered": counts.dead_lettered,
     })
 }
 
@@ -315,6 +317,10 @@ fn place(message: &MessagePlace) -> Value {
         | MessagePlace::Stopped { .. }
         | MessagePlace::Deciding { .. }
         | MessagePlace::Redriving => script_place(message),
+        MessagePlace::Departing { reason } => json!({
+            "place": "departing",
+            "reason": reason,
+        }),
         MessagePlace::DeadLettered { queue } => json!({
             "place": "dead_lettered",
             "queue": queue,
@@ -356,6 +362,7 @@ fn script_place(message: &MessagePlace) -> Value {
         | MessagePlace::Throttled { .. }
         | MessagePlace::Behind { .. }
         | MessagePlace::Leased { .. }
+        | MessagePlace::Departing { .. }
         | MessagePlace::DeadLettered { .. } => place(message),
     }
 }

@@ -48,6 +48,11 @@ impl View<'_> {
             "redriving" => format!(
                 "{who} is on its way back to its queue: the on_enqueue script is classifying it."
             ),
+            "departing" => format!(
+                "{who} is a dead letter ({reason}) on its way to the exchange for dead letters of \
+                 the queue: it waits until it can be read and stored.",
+                reason = fields.text("reason")
+            ),
             "dead_lettered" => format!(
                 "{who} failed as often as the queue allows and is in {queue}: `tanda redrive \
                  {queue}` moves dead letters back.",

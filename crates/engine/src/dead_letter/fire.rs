@@ -1,0 +1,172 @@
+//! A history in the headers of FireMQ, and what else changes in the properties.
+//!
+//! The tables of `x-death` are maps with the same keys; times are seconds, as an unsigned integer.
+
+use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
+use tanda_wire::firemq::{Props, RawMap, Value};
+
+use super::death::{DEATHS, Death, FIRST, History, LAST, NewDeath};
+use super::{Burial, Buried};
+
+/// The header with more routing keys.
+const CC: &str = "CC";
+
+/// What a message's properties become: `u32 length, props | headers`.
+pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial<'_>) -> Buried {
+    let (props, headers) = split(raw);
+    let headers = RawMap::from_checked(headers);
+    let mut keys = vec![routing_key.to_owned()];
+    if let Some(Value::Array(more)) = headers.find(CC) {
+        keys.extend(more.iter().filter_map(|it| text(&it).map(str::to_owned)));
+    }
+    let expiration_ms = Props::from_checked(props).fields().expiration_ms;
+    let mut history = if is_ours {
+        read(headers)
+    } else {
+        History::default()
+    };
+    let new = NewDeath {
+        queue: it.queue,
+        reason: it.reason,
+        at: it.at,
+        exchange: it.exchange,
+        keys: &keys,
+        expiration_ms: (expiration_ms > 0).then_some(expiration_ms),
+    };
+    history.record(&new);
+    let mut out = Vec::with_capacity(raw.len() + 256);
+    out.extend_from_slice(&[0; 4]);
+    let mut writer = MapWriter::begin(&mut out);
+    for (key, value) in RawMap::from_checked(props) {
+        match text(&key) {
+            Some("expiration") | None => {}
+            Some(key) => writer.entry(key, &value),
+        }
+    }
+    writer.finish();
+    let len = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    if let Some(place) = out.first_chunk_mut::<4>() {
+        *place = len.to_be_bytes();
+    }
+    let replaced = it.routing_key.is_some();
+    write(&mut out, headers, (&history, &new), (is_ours, replaced));
+    Buried {
+        properties: out,
+        keys,
+        persistent: None,
+        history,
+    }
+}
+
+fn split(raw: &[u8]) -> (&[u8], &[u8]) {
+    let split = raw.split_first_chunk::<4>().and_then(|(len, rest)| {
+        let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;
+        rest.split_at_checked(len)
+    });
+    split.unwrap_or_default()
+}
+
+fn text<'a>(value: &Value<'a>) -> Option<&'a str> {
+    if let Value::Str(text) = value {
+        Some(*text)
+    } else {
+        None
+    }
+}
+
+fn read(headers: RawMap<'_>) -> History {
+    let Some(Value::Array(deaths)) = headers.find(DEATHS) else {
+        return History::default();
+    };
+    let deaths = deaths.iter().filter_map(|it| {
+        let Value::Map(map) = it else {
+            return None;
+        };
+        Some(read_death(map))
+    });
+    History {
+        deaths: deaths.collect(),
+    }
+}
+
+fn read_death(map: RawMap<'_>) -> Death {
+    let word = |key: &str| {
+        let value = map.find(key);
+        value
+            .and_then(|it| text(&it).map(str::to_owned))
+            .unwrap_or_default()
+    };
+    let number = |key: &str| match map.find(key) {
+        Some(Value::Uint(number)) => Some(number),
+        _ => None,
+    };
+    let keys = match map.find("routing-keys") {
+        Some(Value::Array(keys)) => {
+            let keys = keys.iter().filter_map(|it| text(&it).map(str::to_owned));
+            keys.collect()
+        }
+        _ => Vec::new(),
+    };
+    Death {
+        queue: word("queue"),
+        reason: word("reason"),
+        count: number("count").unwrap_or(1),
+        exchange: word("exchange"),
+        keys,
+        time_s: number("time").unwrap_or(0),
+        expiration_ms: word("original-expiration").parse().ok(),
+    }
+}
+
+fn write(
+    out: &mut Vec<u8>,
+    headers: RawMap<'_>,
+    (history, new): (&History, &NewDeath<'_>),
+    (is_ours, drops_cc): (bool, bool),
+) {
+    let is_dropped = |key: &str| {
+        key == DEATHS
+            || LAST.contains(&key)
+            || (!is_ours && FIRST.contains(&key))
+            || (drops_cc && key == CC)
+    };
+    let mut writer = MapWriter::begin(out);
+    for (key, value) in headers {
+        if let Some(key) = text(&key).filter(|key| !is_dropped(key)) {
+            writer.entry(key, &value);
+        }
+    }
+    let mut deaths = ArrayWriter::begin(writer.key(DEATHS));
+    for death in &history.deaths {
+        write_death(deaths.slot(), death);
+    }
+    deaths.finish();
+    let values = [new.exchange, new.queue, new.reason.name()];
+    if !is_ours {
+        for (name, value) in FIRST.iter().zip(values) {
+            writer.entry(name, &Value::Str(value));
+        }
+    }
+    for (name, value) in LAST.iter().zip(values) {
+        writer.entry(name, &Value::Str(value));
+    }
+    writer.finish();
+}
+
+fn write_death(out: &mut Vec<u8>, death: &Death) {
+    let mut map = MapWriter::begin(out);
+    if let Some(expiration) = death.expiration_ms {
+        map.entry("original-expiration", &Value::Str(&expiration.to_string()));
+    }
+    map.entry("count", &Value::Uint(death.count));
+    map.entry("reason", &Value::Str(&death.reason));
+    map.entry("queue", &Value::Str(&death.queue));
+    map.entry("time", &Value::Uint(death.time_s));
+    map.entry("exchange", &Value::Str(&death.exchange));
+    let mut keys = ArrayWriter::begin(map.key("routing-keys"));
+    for key in &death.keys {
+        keys.item(&Value::Str(key));
+    }
+    keys.finish();
+    map.finish();
+}

@@ -1,0 +1,33 @@
+//! A message leaves its place in the queue for an exchange.
+
+use super::Queue;
+use super::entries::{Place, Slot};
+
+impl Queue {
+    /// Leader: a message that is leased, or out of its lane or list, departs.
+    pub(crate) fn set_departing(&mut self, slot: Slot) {
+        self.preserve(slot);
+        self.unlist_expiry(slot);
+        self.leave_parking(slot);
+        let (place, lane, id) = {
+            let entry = self.entries.at(slot);
+            (entry.place, entry.lane, entry.id)
+        };
+        match place {
+            Place::Leased => _ = self.leases.remove(id),
+            Place::Deciding => _ = self.deciding.remove(&slot),
+            Place::Free | Place::New | Place::Departing => {}
+            Place::Ready
+            | Place::Delayed
+            | Place::Behind
+            | Place::Throttled
+            | Place::Parked
+            | Place::Stopped
+            | Place::Aside => {
+                self.lanes.remove_pending(lane);
+                self.behind_due.remove(&slot);
+            }
+        }
+        self.entries.at_mut(slot).place = Place::Departing;
+    }
+}
