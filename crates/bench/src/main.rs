@@ -23,6 +23,7 @@ mod peers;
 mod process;
 mod pump;
 mod report;
+mod routes;
 mod self_check;
 mod server;
 mod sink;
@@ -84,6 +85,8 @@ struct Args {
 enum Action {
     /// Measure the load generator itself against a server that does nothing.
     SelfCheck,
+    /// Measure what it costs an engine to find the queues of a message.
+    Routes,
     /// Name all workloads and cases.
     List,
 }
@@ -107,6 +110,10 @@ fn run(args: &Args) -> Result<ExitCode, BenchError> {
         Scale::FULL
     };
     let runs = if args.quick { 1 } else { args.runs };
+    if args.command == Some(Action::Routes) {
+        print(&routes::run(runs)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut report = Report::default();
     let failed = if args.command == Some(Action::SelfCheck) {
         for _ in 0..runs {

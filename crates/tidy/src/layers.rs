@@ -59,7 +59,13 @@ pub const LAYERS: &[Layer] = &[
     outer("tanda-cli", &["tanda-wire", "tanda-server", "tanda-client"]),
     outer(
         "tanda-bench",
-        &["tanda-wire", "tanda-wal", "tanda-script", "tanda-client"],
+        &[
+            "tanda-wire",
+            "tanda-engine",
+            "tanda-wal",
+            "tanda-script",
+            "tanda-client",
+        ],
     ),
     pure(
         "tanda-sim",

@@ -148,6 +148,25 @@ impl<'a> Content<'a> {
         self.bytes.get(..len).unwrap_or(self.bytes)
     }
 
+    /// The same in Fila's layout, as its consumers see it, without attributes; malformed bytes have
+    /// no headers and no payload.
+    #[must_use]
+    pub fn in_fila_layout(self) -> Cow<'a, [u8]> {
+        if self.form == Form::Fila {
+            return Cow::Borrowed(self.bytes);
+        }
+        let payload = self.payload().unwrap_or_default();
+        let mut out = self.texts();
+        if out.is_empty() {
+            out.extend_from_slice(&0_u16.to_be_bytes());
+        }
+        // It is a part of bytes whose length is a u32.
+        let len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        out.extend_from_slice(&len.to_be_bytes());
+        out.extend_from_slice(payload);
+        Cow::Owned(out)
+    }
+
     /// The attributes that a script gave the message, in the order it gave them; none when none
     /// did. Ends early at malformed bytes.
     pub fn attributes(self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {

@@ -230,3 +230,40 @@ fn a_full_queue_refuses_and_the_others_get_it() {
     assert_eq!(result, PublishResult::Refused(PublishError::QueueFull));
     assert_eq!(w.depths(), [1, 0, 0, 0]);
 }
+
+#[test]
+fn headers_of_firemq_match_as_those_of_amqp_do() {
+    let mut w = World::new();
+    let (one, text) = (("n", Value::I32(1)), ("t", Value::text("x")));
+    assert_eq!(w.try_bind("amq.headers", "q1", "", &[one, text]), Ok(()));
+    let mut to = |headers: &[u8]| {
+        w.route(&Msg {
+            exchange: "amq.headers",
+            fire: Some(headers),
+            ..Msg::default()
+        })
+    };
+    // {"n": 1, "t": "x"}, then "n" in a longer encoding, as text, and no map.
+    assert_eq!(to(b"\x82\xa1n\x01\xa1t\xa1x"), [1]);
+    assert_eq!(to(b"\x82\xa1n\xcd\0\x01\xa1t\xa1x"), [1]);
+    assert_eq!(to(b"\x82\xa1n\xa11\xa1t\xa1x"), [0; 0]);
+    assert_eq!(to(b"\xc1"), [0; 0]);
+}
+
+#[test]
+fn messages_in_memory_only_wait_for_nothing_new_on_disk() {
+    let mut w = World::new();
+    w.bind("amq.fanout", "q1", "");
+    w.bind("amq.fanout", "q2", "");
+    let end = w.h.journal.end;
+    let msg = Msg {
+        exchange: "amq.fanout",
+        transient: true,
+        ..Msg::default()
+    };
+    let (result, after) = w.publish(&msg);
+    assert!(matches!(result, PublishResult::Stored(_)), "{result:?}");
+    assert_eq!(w.h.journal.end, end, "nothing is written");
+    assert!(after <= end);
+    assert_eq!(w.depths(), [1, 1, 0, 0]);
+}

@@ -22,6 +22,8 @@ pub(crate) struct Msg<'a> {
     pub(crate) extra: &'a [&'a str],
     pub(crate) vhost: VhostId,
     pub(crate) transient: bool,
+    /// FireMQ's headers, a MessagePack map, instead of AMQP's.
+    pub(crate) fire: Option<&'a [u8]>,
 }
 
 pub(crate) struct World {
@@ -112,7 +114,11 @@ impl World {
         let item = PublishItem {
             target: PublishTarget::Route,
             content,
-            form: Form::Amqp,
+            form: if msg.fire.is_some() {
+                Form::Fire
+            } else {
+                Form::Amqp
+            },
             extra_keys: Span {
                 start: 0,
                 len: u32::try_from(extra_keys.len()).unwrap(),
@@ -271,7 +277,11 @@ fn message(msg: &Msg<'_>) -> (Bytes, Span, Vec<Span>) {
         ..PropertyValues::default()
     };
     let mut properties = Vec::new();
-    values.encode(&mut properties);
+    match msg.fire {
+        None => values.encode(&mut properties),
+        // No props.
+        Some(headers) => properties.extend([&[0; 4], headers].concat()),
+    }
     let start = data.len();
     for name in [msg.exchange, msg.key] {
         data.push(u8::try_from(name.len()).unwrap());

@@ -1,9 +1,10 @@
 //! A job while it is run, and its translation into what `tanda-script` takes and gives.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tanda_engine::{
-    CallContent, Classification, Content, Decision, EnqueueCall, FailureCall, FailureReason,
+    CallContent, Classification, Content, Decision, EnqueueCall, FailureCall, FailureReason, Form,
     ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
 };
 use tanda_script::{HookKind, Host, Reason, Script, ScriptError};
@@ -149,8 +150,12 @@ fn enqueue(
     if calls.first().is_some_and(|call| !is_here(&call.content)) {
         return fill(results, 1, || Err(ScriptFault::Unreadable));
     }
+    let contents: Vec<_> = readable
+        .map(|call| fila_content(call.form, &call.content))
+        .collect();
     let mut given = Vec::new();
-    host.on_enqueue(script, readable.map(enqueue_call), budget, &mut given);
+    let calls = calls.iter().zip(&contents).map(enqueue_call);
+    host.on_enqueue(script, calls, budget, &mut given);
     collect(results, given, |given| Classification {
         fairness_key: given.fairness_key,
         weight: given.weight,
@@ -169,8 +174,12 @@ fn failure(
     if calls.first().is_some_and(|call| !is_here(&call.content)) {
         return fill(results, 1, || Err(ScriptFault::Unreadable));
     }
+    let contents: Vec<_> = readable
+        .map(|call| fila_content(call.form, &call.content))
+        .collect();
     let mut given = Vec::new();
-    host.on_failure(script, readable.map(failure_call), budget, &mut given);
+    let calls = calls.iter().zip(&contents).map(failure_call);
+    host.on_failure(script, calls, budget, &mut given);
     collect(results, given, |given| {
         given.map(|given| match given {
             tanda_script::Decision::Retry { delay_ms } => Decision::Retry { delay_ms },
@@ -183,9 +192,15 @@ const fn is_here(content: &CallContent) -> bool {
     matches!(content, CallContent::Here(_))
 }
 
-fn enqueue_call(call: &EnqueueCall) -> tanda_script::EnqueueCall<'_> {
-    let content = call.content.bytes();
-    let payload = Content::new(call.form, content)
+/// A content as scripts read it; those of other protocols as Fila's consumers see them.
+fn fila_content(form: Form, content: &CallContent) -> Cow<'_, [u8]> {
+    Content::new(form, content.bytes()).in_fila_layout()
+}
+
+fn enqueue_call<'a>(
+    (call, content): (&'a EnqueueCall, &'a Cow<'_, [u8]>),
+) -> tanda_script::EnqueueCall<'a> {
+    let payload = Content::new(Form::Fila, content)
         .payload()
         .unwrap_or_default();
     let key = call.fairness_key.as_bytes();
@@ -197,9 +212,11 @@ fn enqueue_call(call: &EnqueueCall) -> tanda_script::EnqueueCall<'_> {
     }
 }
 
-fn failure_call(call: &FailureCall) -> tanda_script::FailureCall<'_> {
+fn failure_call<'a>(
+    (call, content): (&'a FailureCall, &'a Cow<'_, [u8]>),
+) -> tanda_script::FailureCall<'a> {
     tanda_script::FailureCall {
-        content: call.content.bytes(),
+        content,
         id: call.id.0,
         attempts: call.attempts,
         redrives: call.redrives,
