@@ -27,6 +27,13 @@ impl<'a> Envelope<'a> {
     }
 }
 
+/// Exchange and routing key.
+pub(super) fn address(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (exchange, rest) = take_short(bytes)?;
+    let (routing_key, _) = take_short(rest)?;
+    Some((exchange, routing_key))
+}
+
 /// Where attributes begin, which may be beyond these bytes.
 pub(super) fn attributes_at(bytes: &[u8]) -> Option<usize> {
     let (_, rest) = take_short(bytes)?;

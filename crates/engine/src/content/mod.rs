@@ -111,6 +111,17 @@ impl<'a> Content<'a> {
         }
     }
 
+    /// Exchange and routing key, without a look at the rest.
+    pub(crate) fn address(self) -> (&'a str, &'a str) {
+        match self.form {
+            Form::Fila => ("", ""),
+            Form::Amqp | Form::Fire => {
+                let (exchange, key) = envelope::address(self.bytes).unwrap_or_default();
+                (text(exchange), text(key))
+            }
+        }
+    }
+
     /// The exchange it was published to; empty when it has no envelope.
     #[must_use]
     pub fn exchange(self) -> &'a str {

@@ -1,6 +1,6 @@
 //! Which queues a message goes to: over exchanges, each at most once, to queues, each once.
 
-use super::exchange::{ExchangeId, Message, Target};
+use super::exchange::{Exchange, ExchangeId, Message, Target};
 use super::headers::MessageHeaders;
 use super::topic::TopicScratch;
 use crate::engine::Engine;
@@ -50,14 +50,26 @@ impl Topology {
         scratch: &mut RouteScratch,
         out: &mut Vec<QueueIndex>,
     ) -> bool {
-        let start = out.len();
-        let (keys, content) = message;
-        if exchange.is_empty() {
-            out.extend(keys.iter().filter_map(|key| queues.find_in(vhost, key)));
-            once(out, start);
+        let first = self.find(vhost, exchange);
+        if first.is_none() && !exchange.is_empty() {
             return false;
         }
-        let Some(first) = self.find(vhost, exchange) else {
+        self.route_from(queues, (vhost, first), message, scratch, out)
+    }
+
+    /// The same from an exchange that was found; `None` is the default exchange.
+    fn route_from(
+        &self,
+        queues: &Queues,
+        (vhost, first): (VhostId, Option<&Exchange>),
+        (keys, content): (&[&str], Content<'_>),
+        scratch: &mut RouteScratch,
+        out: &mut Vec<QueueIndex>,
+    ) -> bool {
+        let start = out.len();
+        let Some(first) = first else {
+            out.extend(keys.iter().filter_map(|key| queues.find_in(vhost, key)));
+            once(out, start);
             return false;
         };
         let headers = MessageHeaders::new(content);
@@ -69,11 +81,8 @@ impl Topology {
         scratch.seen.clear();
         scratch.seen.push(first.it.id);
         let mut at = 0;
-        while let Some(id) = scratch.seen.get(at).copied() {
-            at += 1;
-            let Some(exchange) = self.at(id) else {
-                continue;
-            };
+        let mut next = Some(first);
+        while let Some(exchange) = next {
             reads_headers |= exchange.reads_headers();
             scratch.targets.clear();
             exchange.route(&message, &mut scratch.topic, &mut scratch.targets);
@@ -92,20 +101,26 @@ impl Topology {
                     Target::Exchange(id) => see(&mut scratch.seen, *id),
                 }
             }
+            at += 1;
+            next = scratch.seen.get(at).and_then(|id| self.at(*id));
         }
         once(out, start);
         reads_headers
     }
 
-    /// What a client may publish to: `None` for the default exchange.
-    fn publishable(&self, vhost: VhostId, exchange: &str) -> Result<(), PublishError> {
+    /// The exchange that a client publishes to; `None` is the default exchange.
+    fn publishable(
+        &self,
+        vhost: VhostId,
+        exchange: &str,
+    ) -> Result<Option<&Exchange>, PublishError> {
         if exchange.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         match self.find(vhost, exchange) {
             None => Err(PublishError::ExchangeNotFound),
             Some(it) if it.it.internal => Err(PublishError::ExchangeInternal),
-            Some(_) => Ok(()),
+            found => Ok(found),
         }
     }
 }
@@ -130,11 +145,15 @@ impl Engine {
         last.of = None;
         last.queues.clear();
         let content = Content::new(item.form, item.content.of(&batch.data));
-        let (exchange, key) = (content.exchange(), content.routing_key());
-        last.result = self.topology.publishable(batch.vhost, exchange).err();
-        if last.result.is_some() {
-            return;
-        }
+        let (exchange, key) = content.address();
+        let first = match self.topology.publishable(batch.vhost, exchange) {
+            Ok(first) => first,
+            Err(error) => {
+                last.result = Some(error);
+                return;
+            }
+        };
+        last.result = None;
         let extra = batch.extra_keys_of(item);
         let one = [key];
         let mut all = Vec::new();
@@ -145,10 +164,9 @@ impl Engine {
             all.extend(extra.iter().map(|span| span.text(&batch.data)));
             all.as_slice()
         };
-        let of = (batch.vhost, exchange);
-        let reads_headers = self.topology.route(
+        let reads_headers = self.topology.route_from(
             &self.queues,
-            of,
+            (batch.vhost, first),
             (keys, content),
             &mut self.routes,
             &mut last.queues,
