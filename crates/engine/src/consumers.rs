@@ -1,12 +1,13 @@
 //! Connections and their subscriptions.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use ahash::RandomState;
 use hashbrown::HashMap;
 
+use crate::holds::Holds;
 use crate::queues::QueueIndex;
-use crate::{ConnId, ConnLimits, LeaseMode, MessageId, SubId, ThrottleSpec};
+use crate::{ConnId, ConnLimits, LeaseMode, Millis, PoolChange, QueueId, SubId, ThrottleSpec};
 
 /// A connection as the scheduler sees it.
 #[derive(Debug)]
@@ -14,11 +15,28 @@ pub(crate) struct Conn {
     pub(crate) limits: ConnLimits,
     /// Budget bytes of deliveries that have not left for the peer.
     pub(crate) outbound_bytes: u64,
-    /// Its consumers.
+    /// Its consumers, whatever their standing.
     pub(crate) consumers: Vec<u32>,
+    /// How many of them are subscriptions.
+    pub(crate) subscriptions: u32,
+    /// Its exclusive queues.
+    pub(crate) owned: Vec<QueueId>,
+    /// Limits that several of its consumers share: deliveries still allowed. Others have none.
+    pools: BTreeMap<u32, i64>,
 }
 
-/// A live subscription.
+/// What a consumer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// A subscription.
+    Live,
+    /// A subscription that has ended; its connection still holds messages.
+    Kept,
+    /// Holds what its connection got without a subscription.
+    Getter,
+}
+
+/// A subscription, or what is left of one.
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) sub: SubId,
@@ -27,15 +45,16 @@ pub(crate) struct Consumer {
     pub(crate) number: u64,
     /// `None` = unlimited.
     pub(crate) credit: Option<u32>,
-    pub(crate) lease: LeaseMode,
-    /// It is in its queue's `ready_consumers`.
+    pub(crate) terms: Terms,
+    pub(crate) standing: Standing,
+    /// It is in its queue's `turns`.
     pub(crate) is_ready: bool,
     /// Index of its batch in this pass; `NIL` = none.
     pub(crate) batch: u32,
     /// Messages whose lease ends with the connection.
-    pub(crate) held: BTreeSet<MessageId>,
-    /// The throttles it declares.
-    pub(crate) throttles: Box<[ThrottleSpec]>,
+    pub(crate) holds: Holds,
+    /// When it is looked at whether it holds a message for too long.
+    pub(crate) alarm: Option<Millis>,
 }
 
 /// All connections and subscriptions.
@@ -66,6 +85,9 @@ impl Consumers {
             limits,
             outbound_bytes: 0,
             consumers: Vec::new(),
+            subscriptions: 0,
+            owned: Vec::new(),
+            pools: BTreeMap::new(),
         };
         let before = self.conns.insert(conn, fresh);
         assert!(before.is_none(), "{conn:?} connects twice");
@@ -102,24 +124,29 @@ impl Consumers {
     /// line any more if it cannot.
     pub(crate) fn ready(&mut self, consumer: u32) -> Option<(u64, LeaseMode)> {
         let (it, conn) = self.with_conn(consumer)?;
-        if it.credit == Some(0) || !conn.has_room() {
+        if !it.can_take(conn) {
             it.is_ready = false;
             return None;
         }
-        Some((it.number, it.lease))
+        Some((it.number, it.terms.lease))
     }
 
     pub(crate) fn find(&self, sub: SubId) -> Option<u32> {
         self.by_sub.get(&sub).copied()
     }
 
-    pub(crate) fn by_number(&mut self, number: u64) -> Option<&mut Consumer> {
-        let index = *self.by_number.get(&number)?;
-        self.at_mut(index)
+    pub(crate) fn index_of(&self, number: u64) -> Option<u32> {
+        self.by_number.get(&number).copied()
     }
 
-    /// Adds a subscription; returns its index and number.
-    pub(crate) fn insert(&mut self, sub: SubId, queue: QueueIndex, terms: Terms) -> (u32, u64) {
+    /// Adds a subscription, or one who holds what its connection gets; returns its index and
+    /// number.
+    pub(crate) fn insert(
+        &mut self,
+        sub: SubId,
+        queue: QueueIndex,
+        (terms, standing): (Terms, Standing),
+    ) -> (u32, u64) {
         let number = self.next_number;
         self.next_number += 1;
         let consumer = Consumer {
@@ -127,11 +154,12 @@ impl Consumers {
             queue,
             number,
             credit: terms.credit,
-            lease: terms.lease,
+            terms,
+            standing,
             is_ready: false,
             batch: u32::MAX,
-            held: BTreeSet::new(),
-            throttles: terms.throttles,
+            holds: Holds::default(),
+            alarm: None,
         };
         let index = if let Some(index) = self.free.pop() {
             if let Some(slot) = self.slots.get_mut(index as usize) {
@@ -148,20 +176,41 @@ impl Consumers {
             index
         };
         self.by_number.insert(number, index);
-        self.by_sub.insert(sub, index);
+        if standing == Standing::Live {
+            self.by_sub.insert(sub, index);
+        }
         if let Some(conn) = self.conns.get_mut(&sub.conn) {
             conn.consumers.push(index);
+            conn.subscriptions += u32::from(standing == Standing::Live);
         }
         (index, number)
     }
 
+    /// A subscription ends; its connection still holds messages. Its token may be used again.
+    pub(crate) fn keep(&mut self, consumer: u32) {
+        let Some((it, conn)) = self.with_conn(consumer) else {
+            return;
+        };
+        it.standing = Standing::Kept;
+        it.credit = Some(0);
+        conn.subscriptions -= 1;
+        let sub = it.sub;
+        self.by_sub.remove(&sub);
+    }
+
     pub(crate) fn remove(&mut self, consumer: u32) -> Option<Consumer> {
         let it = self.slots.get_mut(consumer as usize)?.take()?;
+        let is_live = it.standing == Standing::Live;
         self.by_number.remove(&it.number);
-        self.by_sub.remove(&it.sub);
+        if is_live {
+            self.by_sub.remove(&it.sub);
+        }
         self.free.push(consumer);
         if let Some(conn) = self.conns.get_mut(&it.sub.conn) {
-            conn.consumers.retain(|index| *index != consumer);
+            conn.subscriptions -= u32::from(is_live);
+            if let Some(at) = conn.consumers.iter().position(|index| *index == consumer) {
+                conn.consumers.remove(at);
+            }
         }
         Some(it)
     }
@@ -170,14 +219,63 @@ impl Consumers {
 /// A subscription's terms.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
+    /// What it may take at first; `None` = unlimited.
     pub(crate) credit: Option<u32>,
     pub(crate) lease: LeaseMode,
+    /// The limit that it shares with others of its connection.
+    pub(crate) pool: Option<u32>,
+    /// Higher ones are served first.
+    pub(crate) priority: i32,
+    /// It ends when it holds a message for so long.
+    pub(crate) ack_timeout_ms: Option<u64>,
+    /// The throttles it declares.
     pub(crate) throttles: Box<[ThrottleSpec]>,
+}
+
+impl Consumer {
+    /// It can be given a message, if it is its turn.
+    pub(crate) fn can_take(&self, conn: &Conn) -> bool {
+        self.credit != Some(0)
+            && conn.has_room()
+            && self.terms.pool.is_none_or(|pool| conn.pool_has_room(pool))
+    }
+
+    /// A message was delivered to it.
+    pub(crate) fn take_credit(&mut self, conn: &mut Conn) {
+        self.credit = self.credit.map(|left| left.saturating_sub(1));
+        if let Some(pool) = self.terms.pool {
+            conn.change_pool(pool, PoolChange::Add(-1));
+        }
+    }
+
+    /// What a delivery took away, `count` deliveries that never left give back.
+    pub(crate) fn give_credit(&mut self, conn: &mut Conn, count: u32) {
+        self.credit = self.credit.map(|left| left.saturating_add(count));
+        if let Some(pool) = self.terms.pool {
+            conn.change_pool(pool, PoolChange::Add(i64::from(count)));
+        }
+    }
 }
 
 impl Conn {
     /// The scheduler may hand it more.
     pub(crate) const fn has_room(&self) -> bool {
         self.outbound_bytes < self.limits.outbound_bytes_max
+    }
+
+    pub(crate) fn pool_has_room(&self, pool: u32) -> bool {
+        self.pools.is_empty() || self.pools.get(&pool).is_none_or(|left| *left > 0)
+    }
+
+    pub(crate) fn change_pool(&mut self, pool: u32, change: PoolChange) {
+        match change {
+            PoolChange::Unlimited => _ = self.pools.remove(&pool),
+            PoolChange::Set(left) => _ = self.pools.insert(pool, left),
+            PoolChange::Add(more) => {
+                if let Some(left) = self.pools.get_mut(&pool) {
+                    *left = left.saturating_add(more);
+                }
+            }
+        }
     }
 }

@@ -48,6 +48,8 @@ pub struct Engine {
     pub(crate) routes: RouteScratch,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
+    /// Consumers that are to be looked at, as they may hold a message only for so long.
+    pub(crate) alarms: BTreeSet<(Millis, u32)>,
     /// Queues with something to deliver and somebody to take it, in the order of their turns.
     pub(crate) runnable: VecDeque<QueueIndex>,
     pub(crate) jobs: VecDeque<Job>,
@@ -59,6 +61,8 @@ pub struct Engine {
     pub(crate) scripts: Scripts,
     /// Deleted queues, taken apart in slices.
     pub(crate) graveyard: Vec<Queue>,
+    /// Names given to queues that were declared without one.
+    pub(crate) names_given: u64,
     /// Messages stored since the start.
     pub(crate) stored: u64,
     /// What messages are captured is known by.
@@ -118,6 +122,7 @@ impl Engine {
             routes: RouteScratch::default(),
             shard: ShardState::default(),
             timers: BTreeSet::new(),
+            alarms: BTreeSet::new(),
             runnable: VecDeque::new(),
             jobs: VecDeque::new(),
             departing: VecDeque::new(),
@@ -125,6 +130,7 @@ impl Engine {
             instant: Vec::new(),
             scripts: Scripts::default(),
             graveyard: Vec::new(),
+            names_given: 0,
             stored: 0,
             generation: Generation::default(),
             capture: None,
@@ -192,6 +198,7 @@ impl Engine {
     #[must_use]
     pub fn run(&mut self, now: Millis, journal: &mut dyn Journal, out: &mut Vec<Output>) -> bool {
         let cx = &mut Cx { now, journal, out };
+        self.run_alarms(cx);
         self.run_timers(cx);
         self.run_throttles(cx);
         self.run_jobs(cx);
@@ -200,7 +207,7 @@ impl Engine {
         self.run_scripts(cx);
         self.deliver(cx);
         self.make_pages(cx, WRITES_MAX);
-        let timer_due = self.timers.first().is_some_and(|(at, _)| *at <= now);
+        let timer_due = self.next_timer().is_some_and(|at| at <= now);
         timer_due
             || self.throttles.has_work(now)
             || !self.runnable.is_empty()
@@ -214,9 +221,14 @@ impl Engine {
     /// When `run` has something to do although no request comes.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
+        let times = [self.next_timer(), self.throttles.next_time()];
+        times.into_iter().flatten().min()
+    }
+
+    fn next_timer(&self) -> Option<Millis> {
         let queue = self.timers.first().map(|(at, _)| *at);
-        let throttle = self.throttles.next_time();
-        [queue, throttle].into_iter().flatten().min()
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        [queue, alarm].into_iter().flatten().min()
     }
 
     /// Rough bytes of memory that the engine takes for queues and messages. Cheap.
@@ -321,6 +333,7 @@ impl Engine {
             .sum::<u64>();
         for (index, queue) in self.queues.iter() {
             queue.assert_invariants();
+            self.assert_consumers(index, queue);
             needed += queue.segment_refs();
             let waiting = queue.can_deliver();
             let name = &queue.identity.name;

@@ -4,6 +4,7 @@
 use crate::engine::{Cx, Engine};
 use crate::find::Search;
 use crate::paging::{Next, READS_MAX, Took};
+use crate::queue::Role;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::groups::PurgeCursor;
 use crate::queue::picks::RingWalk;
@@ -32,11 +33,30 @@ pub(crate) enum Work {
         done: u64,
         groups: PurgeCursor,
         delayed_after: Option<(Millis, Slot)>,
+        purged_for: PurgedFor,
     },
     Find(Search),
     Stats(KeyWalk),
     List(QueueWalk),
     Buckets(Box<BucketWalk>),
+}
+
+/// Who waits for a purge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PurgedFor {
+    /// Fila, or an operator.
+    Operator,
+    /// AMQP or FireMQ.
+    Amqp,
+}
+
+impl PurgedFor {
+    const fn reply(self, done: u64) -> AdminReply {
+        match self {
+            Self::Operator => AdminReply::Purged(Ok(done)),
+            Self::Amqp => AdminReply::QueuePurged(Ok(done)),
+        }
+    }
 }
 
 /// What follows a slice of a job.
@@ -125,6 +145,7 @@ impl Engine {
             done,
             groups,
             delayed_after,
+            purged_for,
         } = work
         else {
             return None;
@@ -160,7 +181,7 @@ impl Engine {
         *done += slots.len() as u64;
         self.remove_all(cx, index, &slots);
         self.touch(index);
-        finished.then_some(AdminReply::Purged(Ok(*done)))
+        finished.then(|| purged_for.reply(*done))
     }
 
     /// Gives back what deleted queues hold, a slice at a time.
@@ -195,8 +216,8 @@ impl Engine {
     /// The queue that a dead-letter queue's messages come from.
     pub(crate) fn source_of(&self, index: QueueIndex) -> Option<QueueIndex> {
         match self.queues.at(index).identity.role {
-            crate::queue::Role::DeadLetter { source } => self.queues.index_of(source),
-            crate::queue::Role::Source { .. } => None,
+            Role::DeadLetter { source } => self.queues.index_of(source),
+            Role::Source { .. } | Role::Plain => None,
         }
     }
 }
@@ -206,7 +227,9 @@ impl Job {
     pub(crate) fn abandoned(&self) -> AdminReply {
         match &self.work {
             Work::Redrive(work) => AdminReply::Redriven(Ok(work.done)),
-            Work::Purge { done, .. } => AdminReply::Purged(Ok(*done)),
+            Work::Purge {
+                done, purged_for, ..
+            } => purged_for.reply(*done),
             Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
             Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),
             Work::List(_) => AdminReply::Queues(Vec::new()),

@@ -16,6 +16,7 @@ mod atomic;
 mod capture;
 mod cluster;
 mod config;
+mod consumer_checks;
 mod consumers;
 mod content;
 mod counts;
@@ -26,6 +27,7 @@ mod expand;
 mod expire;
 mod explain;
 mod find;
+mod holds;
 mod ids;
 mod incoming;
 mod jobs;
@@ -39,10 +41,12 @@ mod on_get;
 mod on_publish;
 mod on_settle;
 mod on_subscribe;
+mod on_unsubscribe;
 mod output;
 mod page;
 mod paging;
 mod placing;
+mod policy;
 mod publish;
 mod publish_routed;
 mod queue;
@@ -92,6 +96,7 @@ pub use keys::{
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
 pub use page::page_bytes;
 pub use paging::PageErrors;
+pub use policy::{AmqpOverflow, AmqpPolicy, QueueKind};
 pub use publish::{PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget};
 pub use queue_config::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey, Ordering,

@@ -63,7 +63,7 @@ impl Engine {
     /// source's.
     pub(crate) fn dedup_owner(&self, index: QueueIndex) -> QueueIndex {
         match self.queues.at(index).identity.role {
-            Role::Source { .. } => index,
+            Role::Source { .. } | Role::Plain => index,
             Role::DeadLetter { source } => self.queues.index_of(source).unwrap_or(index),
         }
     }
@@ -188,7 +188,7 @@ impl Engine {
     pub(crate) fn dead_letters_of(&self, index: QueueIndex) -> Option<QueueIndex> {
         match self.queues.at(index).identity.role {
             Role::Source { dead_letters } => self.queues.index_of(dead_letters),
-            Role::DeadLetter { .. } => None,
+            Role::DeadLetter { .. } | Role::Plain => None,
         }
     }
 

@@ -1,22 +1,17 @@
 //! Queues are created, changed and deleted.
 
-use std::sync::Arc;
-
 use crate::declare::OnlyIf;
 use crate::engine::{Cx, Engine};
 use crate::jobs::{Job, Work};
-use crate::queue::groups::PurgeCursor;
-use crate::queue::{Identity, Queue, Role};
+use crate::queue::{Identity, Queue};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
-use crate::record::{Kind, begin};
 use crate::script::Redrive;
-use crate::topology::put_exchanges;
-use crate::validate::{check_changes, check_spec};
+use crate::validate::{check_changes, check_declared_changes, check_spec};
 use crate::{
-    AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event, Lsn,
-    Millis, QueueChanges, QueueId, QueueNotFound, QueueSpec, Reclassify, RedriveError, Redriven,
-    ReplyTo, UpdateQueueError, VhostId,
+    AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
+    Millis, QueueChanges, QueueId, QueueSpec, Reclassify, RedriveError, Redriven, ReplyTo,
+    UpdateQueueError, VhostId,
 };
 
 /// Longest scripts that a queue can be given while the disk or memory is full.
@@ -107,7 +102,7 @@ impl Engine {
             }
             AdminRequest::ListBindings { vhost } => AdminReply::Bindings(self.list_bindings(vhost)),
             AdminRequest::DeclareQueue(declare) => {
-                AdminReply::QueueDeclared(self.declare_queue(cx, to.conn, &declare))
+                return self.on_declare_queue(cx, to, &declare);
             }
             AdminRequest::RemoveQueue {
                 vhost,
@@ -120,7 +115,7 @@ impl Engine {
                     unused: if_unused,
                     empty: if_empty,
                 };
-                AdminReply::QueueRemoved(self.remove_queue(cx, to.conn, name, only))
+                return self.on_remove_queue(cx, to, name, only);
             }
             AdminRequest::Purge { vhost, name } => {
                 return self.purge_named(cx, to, (vhost, &name));
@@ -174,6 +169,7 @@ impl Engine {
         let record = QueueRecord {
             id,
             dead_letters: QueueId(id.0 + 1),
+            vhost: VhostId::DEFAULT,
             name: spec.name.clone(),
             next_position: 1,
             dead_letters_next_position: 1,
@@ -185,32 +181,14 @@ impl Engine {
         Ok(id.to_string())
     }
 
-    /// Replicated: a queue and its dead-letter queue exist from now on.
+    /// Replicated: a queue, and its dead-letter queue if it has one, exist from now on.
     pub(crate) fn add_queue(&mut self, record: &QueueRecord) -> QueueIndex {
-        let name: Arc<str> = record.name.as_str().into();
-        let role = Role::DeadLetter { source: record.id };
-        let dead_letters_name = format!("{name}{DEAD_LETTER_SUFFIX}").into();
-        let identity = Identity {
-            id: record.dead_letters,
-            vhost: VhostId::DEFAULT,
-            name: dead_letters_name,
-            role,
-        };
-        let mut queue = self.new_queue(identity, record);
-        queue.next_position = record.dead_letters_next_position;
-        self.queues.insert(queue);
-        let role = Role::Source {
-            dead_letters: record.dead_letters,
-        };
-        let mut queue = self.new_queue(
-            Identity {
-                id: record.id,
-                vhost: VhostId::DEFAULT,
-                name,
-                role,
-            },
-            record,
-        );
+        if let Some(identity) = record.partner() {
+            let mut queue = self.new_queue(identity, record);
+            queue.next_position = record.dead_letters_next_position;
+            self.queues.insert(queue);
+        }
+        let mut queue = self.new_queue(record.identity(), record);
         queue.next_position = record.next_position;
         self.queues.insert(queue)
     }
@@ -223,14 +201,18 @@ impl Engine {
 
     /// A queue's record; a dead-letter queue is in that of its source.
     pub(crate) fn queue_record(&self, index: QueueIndex, now: Millis) -> Option<Vec<u8>> {
-        let dead_letters = self.dead_letters_of(index)?;
         let queue = self.queues.at(index);
+        if queue.is_dead_letter() {
+            return None;
+        }
+        let dead_letters = self.dead_letters_of(index).map(|it| self.queues.at(it));
         let record = QueueRecord {
             id: queue.identity.id,
-            dead_letters: self.queues.at(dead_letters).identity.id,
+            dead_letters: dead_letters.map_or(QueueId(0), |it| it.identity.id),
+            vhost: queue.identity.vhost,
             name: queue.identity.name.to_string(),
             next_position: queue.next_position,
-            dead_letters_next_position: self.queues.at(dead_letters).next_position,
+            dead_letters_next_position: dead_letters.map_or(1, |it| it.next_position),
             config: queue.config.clone(),
         };
         let mut bytes = Vec::new();
@@ -238,20 +220,21 @@ impl Engine {
         Some(bytes)
     }
 
-    /// Writes a queue's record: at creation and after a change.
+    /// Writes a queue's record: at creation and after a change. Nobody waits for that of a queue
+    /// that does not survive a restart.
     pub(crate) fn write_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let Some(record) = self.queue_record(index, cx.now) else {
             return;
         };
-        let Some(dead_letters) = self.dead_letters_of(index) else {
-            return;
-        };
         cx.journal.append(&record);
+        if self.queues.at(index).is_transient() {
+            return;
+        }
         let end = cx.journal.end();
         self.queues.last_lsn = end;
-        for index in [index, dead_letters] {
-            let queue = self.queues.at_mut(index);
-            queue.last_lsn = end;
+        let both = [Some(index), self.dead_letters_of(index)];
+        for index in both.into_iter().flatten() {
+            self.queues.at_mut(index).last_lsn = end;
         }
     }
 
@@ -266,6 +249,9 @@ impl Engine {
             return Err(UpdateQueueError::ReservedName);
         }
         check_changes(changes, &self.config)?;
+        if self.queues.at(index).config.amqp.is_some() {
+            check_declared_changes(changes)?;
+        }
         // With another script parked messages can leave: what is short is taken also now.
         if self.storage_full && changes.script_bytes() > SCRIPT_BYTES_WHEN_FULL {
             return Err(UpdateQueueError::Storage);
@@ -280,11 +266,9 @@ impl Engine {
         changes: &QueueChanges,
     ) -> Result<(), UpdateQueueError> {
         let index = self.check_update(name, changes)?;
-        let dead_letters = self
-            .dead_letters_of(index)
-            .ok_or(UpdateQueueError::ReservedName)?;
         let config = changes.apply(&self.queues.at(index).config, &self.config.defaults);
-        for index in [index, dead_letters] {
+        let both = [Some(index), self.dead_letters_of(index)];
+        for index in both.into_iter().flatten() {
             let before = core::mem::replace(&mut self.queues.at_mut(index).config, config.clone());
             if before.durability == DeliveryDurability::Fast {
                 self.write_leases_now_committed(cx, index);
@@ -296,8 +280,9 @@ impl Engine {
         if changes.on_enqueue.is_some() {
             self.queues.at_mut(index).parking.try_all_soon();
         }
-        self.touch(index);
-        self.touch(dead_letters);
+        for index in both.into_iter().flatten() {
+            self.touch(index);
+        }
         self.write_queue(cx, index);
         Ok(())
     }
@@ -309,30 +294,6 @@ impl Engine {
         }
         self.delete_queue(cx, index);
         Ok(())
-    }
-
-    /// Deletes a queue and its dead-letter queue with all their messages, and the exchanges that
-    /// go with the last binding to it; returns what an answer about it waits for.
-    pub(crate) fn delete_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) -> Lsn {
-        let dead_letters = self.dead_letters_of(index);
-        let partner = dead_letters.map_or(QueueId(0), |it| self.queues.at(it).identity.id);
-        let id = self.queues.at(index).identity.id;
-        let gone = self.topology.cascade_of_queue(id);
-        begin(&mut self.record, Kind::QueueDeleted, id, cx.now);
-        self.record.extend_from_slice(&partner.0.to_be_bytes());
-        if !gone.is_empty() {
-            put_exchanges(&mut self.record, &gone);
-        }
-        self.queues.last_lsn = self.append(cx);
-        self.topology.remove_queue(id);
-        self.topology.remove_exchanges(&gone);
-        for index in [Some(index), dead_letters].into_iter().flatten() {
-            self.end_subscriptions(cx, index);
-            self.abandon_scripts(cx, index);
-            self.forget_units(cx.now, index);
-            self.bury(index);
-        }
-        self.queues.last_lsn
     }
 
     /// Takes a queue out of everything; what it holds is given back in slices.
@@ -347,24 +308,6 @@ impl Engine {
             self.runnable.retain(|other| *other != index);
         }
         self.graveyard.push(*queue);
-    }
-
-    fn purge(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, name: &str) {
-        let Some(index) = self.queues.find(name) else {
-            return self.answer(cx, reply, AdminReply::Purged(Err(QueueNotFound)));
-        };
-        let queue = self.queues.at(index);
-        let work = Work::Purge {
-            limit: queue.next_position,
-            done: 0,
-            groups: PurgeCursor::default(),
-            delayed_after: None,
-        };
-        self.jobs.push_back(Job {
-            reply,
-            queue: Some(queue.identity.id),
-            work,
-        });
     }
 
     fn redrive_queue(

@@ -1,23 +1,142 @@
 //! One message without a subscription; limits that consumers share.
+//!
+//! What a connection got and has not settled hangs on a consumer that is none: one for each queue
+//! it gets from, there while it holds something.
 
-use crate::declare::not_implemented;
+use crate::consumers::{Standing, Terms};
 use crate::engine::{Cx, Engine};
-use crate::{ConnId, Event, GetError, GetSpec, PoolChange, ReplyTo};
+use crate::queue::entries::Flags;
+use crate::queues::QueueIndex;
+use crate::schedule::{PassScratch, Picked, Taker, add_item, new_batch};
+use crate::{
+    ConnId, DeliveryBatch, Event, GetError, GetSpec, Got, LeaseMode, Lsn, PoolChange, ReplyTo,
+    SubId, TopologyCode,
+};
 
 impl Engine {
     pub(crate) fn on_get(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, spec: &GetSpec) {
-        let error = match self.queues.find_in(spec.vhost, &spec.queue) {
-            None => GetError::NotFound,
-            Some(_) => GetError::Topology(not_implemented("basic.get")),
+        let named = self.named_queue(reply.conn, (spec.vhost, &spec.queue));
+        let (after, result) = match named {
+            Ok(index) => {
+                let (after, got) = self.get(cx, index, (reply, spec));
+                (after, Ok(got))
+            }
+            Err(error) if error.code == TopologyCode::NotFound => {
+                (self.queues.last_lsn, Err(GetError::NotFound))
+            }
+            Err(error) => (self.queues.last_lsn, Err(GetError::Topology(error))),
         };
-        let event = Event::Got {
-            token: reply.token,
-            result: Err(error),
-        };
-        cx.emit(reply.conn, self.queues.last_lsn, event);
+        let token = reply.token;
+        cx.emit(reply.conn, after, Event::Got { token, result });
     }
 
-    /// Consumers that ask for a shared limit are refused, so there is none to change.
-    #[expect(clippy::unused_self, reason = "not implemented yet")]
-    pub(crate) const fn on_pool(&mut self, _conn: ConnId, _pool: u32, _change: PoolChange) {}
+    fn get(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        (reply, spec): (ReplyTo, &GetSpec),
+    ) -> (Lsn, Got) {
+        self.queues.at_mut(index).used_at = cx.now;
+        let getter = (!spec.no_ack).then(|| self.getter(index, (reply, spec)));
+        let taker = Taker {
+            number: getter.map_or(0, |(_, number)| number),
+            lease: if spec.no_ack {
+                LeaseMode::NoAck
+            } else {
+                LeaseMode::Connection
+            },
+        };
+        let mut pass = core::mem::take(&mut self.pass);
+        pass.allow_reads();
+        let batch = self.get_one(cx, index, taker, &mut pass);
+        let after = self.write_leases(cx, index, &mut pass);
+        self.pass = pass;
+        if let Some((consumer, _)) = getter {
+            self.drop_idle_getter(index, consumer);
+        }
+        self.touch(index);
+        let remaining = self.queues.at(index).depth();
+        (after, Got { batch, remaining })
+    }
+
+    /// Takes the next message, if one can go.
+    fn get_one(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        taker: Taker,
+        pass: &mut PassScratch,
+    ) -> Option<DeliveryBatch> {
+        /// Messages that wait for a throttle each by itself are passed over up to here.
+        const STEPS_MAX: u32 = 1024;
+        for _ in 0..STEPS_MAX {
+            match self.pick_for(cx, index, taker, pass) {
+                Picked::Again => {}
+                Picked::InPage(lane) if pass.reads > 0 => {
+                    pass.reads -= 1;
+                    self.load_page(cx, index, lane);
+                }
+                Picked::InPage(_) | Picked::Nothing => return None,
+                Picked::Message {
+                    slot,
+                    permit,
+                    expires_at,
+                } => {
+                    let queue = self.queues.at(index);
+                    let mut batch = new_batch(queue, taker.number, (cx.now, expires_at));
+                    batch.throttled = permit != 0;
+                    add_item(queue, (slot, permit), &mut batch);
+                    if taker.lease == LeaseMode::NoAck {
+                        pass.gone.push(slot);
+                        return Some(batch);
+                    }
+                    let entry = queue.entries.at(slot);
+                    if !entry.flags.has(Flags::TRANSIENT) {
+                        pass.untimed.push(entry.position);
+                    }
+                    self.hold(cx.now, taker.number, slot);
+                    return Some(batch);
+                }
+            }
+        }
+        None
+    }
+
+    /// The one that holds what a connection gets from a queue.
+    fn getter(&mut self, index: QueueIndex, (reply, spec): (ReplyTo, &GetSpec)) -> (u32, u64) {
+        let sub = SubId {
+            conn: reply.conn,
+            token: reply.token,
+        };
+        for consumer in &self.queues.at(index).kept {
+            if let Some(it) = self.consumers.at(*consumer)
+                && it.standing == Standing::Getter
+                && it.sub.conn == reply.conn
+            {
+                return (*consumer, it.number);
+            }
+        }
+        let terms = Terms {
+            credit: Some(0),
+            lease: LeaseMode::Connection,
+            pool: None,
+            priority: 0,
+            ack_timeout_ms: self.ack_timeout_ms(index, spec.ack_timeout_ms),
+            throttles: Box::default(),
+        };
+        let getter = self.consumers.insert(sub, index, (terms, Standing::Getter));
+        self.queues.at_mut(index).kept.push(getter.0);
+        getter
+    }
+
+    pub(crate) fn on_pool(&mut self, conn: ConnId, pool: u32, change: PoolChange) {
+        let Some(it) = self.consumers.conn_mut(conn) else {
+            return;
+        };
+        let had_room = it.pool_has_room(pool);
+        it.change_pool(pool, change);
+        if !had_room && it.pool_has_room(pool) {
+            self.refresh_consumers_of(conn);
+        }
+    }
 }

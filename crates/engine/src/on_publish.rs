@@ -1,5 +1,7 @@
 //! Messages come in.
 
+use std::borrow::Cow;
+
 use crate::engine::{Cx, Engine};
 use crate::incoming::{Incoming, Keys};
 use crate::queue::entries::{Flags, Slot};
@@ -10,7 +12,7 @@ use crate::script::{NewAnswer, UNDECIDED};
 use crate::store::{RECORD_BYTES, StoredAt};
 use crate::topology::LastRoute;
 use crate::{
-    Event, Lsn, MessageId, Millis, PublishBatch, PublishError, PublishItem, PublishResult,
+    Content, Event, Lsn, MessageId, Millis, PublishBatch, PublishError, PublishItem, PublishResult,
     PublishTarget, QueueId, ReplyTo, Span,
 };
 
@@ -223,7 +225,10 @@ impl Engine {
         keys: &Keys,
         body: Option<Lsn>,
     ) -> MessageId {
-        if new.transient {
+        let queue = self.queues.at(index);
+        let transient = new.transient || queue.is_transient();
+        let (key, priority) = (queue.fairness_key(new), queue.priority(new));
+        if transient {
             // It takes a position, and a record's positions are consecutive.
             self.finish_store(cx);
         }
@@ -236,26 +241,21 @@ impl Engine {
         let len = (new.content.len() + new.attributes.len()) as u32;
         let queue = self.queues.at_mut(index);
         let expires = queue.expiry_of(id, new.ttl_ms);
-        let flags = flags_of(new, keys);
+        let flags = flags_of(new, keys, transient);
         let position = queue.next_position;
         let slot = queue.store(NewMessage {
             id,
             at: Lsn::ZERO,
             len,
-            key: new.key,
-            priority: new.priority,
+            key: &key,
+            priority,
             weight: new.weight,
             weighs: Weighs::Key,
             redrives: 0,
             flags,
         });
-        if let Some(at) = expires {
-            queue.keep_expiry(slot, at);
-        }
-        if [new.ttl_ms, queue.expiry.ttl_ms].contains(&Some(0)) {
-            self.note_instant(index);
-        }
-        if new.transient {
+        self.note_expiry((index, slot), new, expires);
+        if transient {
             self.place_transient(cx, (index, slot), new, (keys, due));
             return id;
         }
@@ -269,12 +269,12 @@ impl Engine {
             store.first_id = id;
         }
         let fields = StoredFields {
-            key: new.key.as_bytes(),
+            key: key.as_bytes(),
             weight: new.weight,
             due,
             dedup: keys.dedup,
             group: keys.group,
-            priority: new.priority,
+            priority,
             unclassified: new.parked.as_ref().map(|parked| parked.known.fields()),
             expires,
             form: new.form,
@@ -297,6 +297,21 @@ impl Engine {
     }
 
     /// A new message whose content is in memory only gets its place.
+    fn note_expiry(
+        &mut self,
+        (index, slot): (QueueIndex, Slot),
+        new: &Incoming<'_>,
+        expires: Option<Millis>,
+    ) {
+        let queue = self.queues.at_mut(index);
+        if let Some(at) = expires {
+            queue.keep_expiry(slot, at);
+        }
+        if [new.ttl_ms, queue.expiry.ttl_ms].contains(&Some(0)) {
+            self.note_instant(index);
+        }
+    }
+
     fn place_transient(
         &mut self,
         cx: &mut Cx<'_>,
@@ -346,10 +361,10 @@ impl LastTarget {
     }
 }
 
-fn flags_of(new: &Incoming<'_>, keys: &Keys) -> Flags {
+fn flags_of(new: &Incoming<'_>, keys: &Keys, transient: bool) -> Flags {
     let flags = [
-        (new.transient, Flags::TRANSIENT),
-        (keys.dedup.is_some() && !new.transient, Flags::DEDUP),
+        (transient, Flags::TRANSIENT),
+        (keys.dedup.is_some() && !transient, Flags::DEDUP),
         (!new.attributes.is_empty(), Flags::ATTRIBUTES),
         (new.parked.is_some(), Flags::UNCLASSIFIED),
         (true, Flags::of_form(new.form)),
@@ -366,6 +381,32 @@ impl Queue {
                 self.unclassified.insert(slot, parked.known.clone());
                 self.park(slot, (keys.group, due), parked.next, &parked.error);
             }
+        }
+    }
+
+    /// A message's fairness key: its own, or the value of the header that the queue names.
+    fn fairness_key<'a>(&self, new: &Incoming<'a>) -> Cow<'a, str> {
+        let policy = self.config.amqp.as_ref();
+        let Some(name) = policy.and_then(|policy| policy.fairness_key.as_ref()) else {
+            return Cow::Borrowed(new.key);
+        };
+        if !new.key.is_empty() {
+            return Cow::Borrowed(new.key);
+        }
+        let header = Content::new(new.form, new.content).header(name.as_bytes());
+        match header {
+            Some(Cow::Borrowed(value)) => String::from_utf8_lossy(value),
+            Some(Cow::Owned(value)) => String::from_utf8_lossy(&value).into_owned().into(),
+            None => Cow::Borrowed(""),
+        }
+    }
+
+    /// A message's priority. A queue that AMQP or FireMQ declared has as many as it was declared
+    /// with, or one.
+    fn priority(&self, new: &Incoming<'_>) -> u8 {
+        match &self.config.amqp {
+            None => new.priority,
+            Some(policy) => new.priority.min(policy.max_priority.unwrap_or(0)),
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct SettleScratch {
     failed: Timed,
     extended: Timed,
     requeued: Vec<u64>,
+    /// Some message went back to its place.
+    came_back: bool,
 }
 
 impl SettleScratch {
@@ -100,10 +102,11 @@ impl Engine {
             }));
             return self.queues.last_lsn;
         };
+        let declared = self.queues.at(index).config.amqp.is_some();
         let mut scratch = core::mem::take(&mut self.pass.settle);
         for items in items.chunks(POSITIONS_MAX) {
             for item in items {
-                let item = &item.as_failure();
+                let item = &item.on_queue_of(declared);
                 if let Some(lease) = self.asks_script(index, item) {
                     let owed = self.scripts.answers.owe(answer, results.len());
                     self.ask_about_nack(index, (lease, owed), item, &batch.data);
@@ -115,7 +118,12 @@ impl Engine {
             }
             self.finish_settle(cx, index, &mut scratch);
         }
+        let came_back = core::mem::take(&mut scratch.came_back);
         self.pass.settle = scratch;
+        if came_back && declared {
+            // What came back counts again, and the first ones give way.
+            self.drop_overflow(cx, index);
+        }
         self.touch(index);
         let queue = self.queues.at(index);
         let fast = queue.config.durability == DeliveryDurability::Fast;
@@ -181,6 +189,7 @@ impl Engine {
             Settlement::Requeue | Settlement::Unsent { .. } => {
                 queue.give_back(lease.slot, None);
                 scratch.requeued.extend(position);
+                scratch.came_back = true;
             }
             Settlement::Extend { by_ms } => {
                 let expires_at = now.after_ms(by_ms.min(EXTENSION_MS_MAX));
@@ -193,10 +202,8 @@ impl Engine {
             // A nack is one of the others by now.
             Settlement::Nack { .. } | Settlement::Refused(_) => {}
         }
-        if lease.consumer != 0
-            && let Some(consumer) = self.consumers.by_number(lease.consumer)
-        {
-            consumer.held.remove(&item.id);
+        if lease.consumer != 0 {
+            self.unhold(lease.consumer, lease.slot);
         }
         Ok(Millis(0))
     }
@@ -240,9 +247,7 @@ impl Engine {
             retry_after_ms,
             owed: Some(owed),
         });
-        if let Some(consumer) = self.consumers.by_number(lease.consumer) {
-            consumer.held.remove(&item.id);
-        }
+        self.unhold(lease.consumer, lease.slot);
     }
 
     /// A message whose delivery failed by a script's word goes to the dead-letter queue.
@@ -414,9 +419,10 @@ impl Engine {
 }
 
 impl SettleItem {
-    /// What a nack means on a queue that Fila made.
-    pub(crate) fn as_failure(&self) -> Self {
+    /// What a nack means, on a queue that AMQP or FireMQ declared or on one that Fila made.
+    pub(crate) fn on_queue_of(&self, declared: bool) -> Self {
         let settlement = match self.settlement {
+            Settlement::Nack { requeue: true } if declared => Settlement::Requeue,
             Settlement::Nack { requeue: true } => Settlement::Fail {
                 error: Span::default(),
                 retry_after_ms: Some(0),

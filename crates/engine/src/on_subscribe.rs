@@ -1,14 +1,14 @@
-//! Connections and subscriptions come and go.
+//! Connections and subscriptions come, and are given credit.
 
-use crate::consumers::Terms;
+use crate::consumers::{Standing, Terms};
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::Flags;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::throttle::{Outcome, check_declarations};
 use crate::{
-    ConnId, DeliveryBatch, DeliveryDurability, Event, Held, LeaseMode, SubId, SubscribeError,
-    SubscribeSpec, SubscriptionEnd,
+    ConnId, DeliveryBatch, DeliveryDurability, Event, SubId, SubscribeError, SubscribeSpec,
+    TopologyError,
 };
 
 impl Engine {
@@ -25,12 +25,19 @@ impl Engine {
         let terms = Terms {
             credit: spec.credit,
             lease: spec.lease,
+            pool: spec.pool,
+            priority: spec.priority,
+            ack_timeout_ms: self.ack_timeout_ms(index, spec.ack_timeout_ms),
             throttles: spec.throttles.as_slice().into(),
         };
         self.declare(cx.now, index, &spec.throttles);
-        let (consumer, number) = self.consumers.insert(sub, index, terms);
+        let standing = Standing::Live;
+        let (consumer, number) = self.consumers.insert(sub, index, (terms, standing));
         let queue = self.queues.at_mut(index);
         queue.consumers.push(consumer);
+        if spec.exclusive {
+            queue.exclusive = Some(consumer);
+        }
         let after = queue.last_lsn;
         cx.emit(
             sub.conn,
@@ -40,7 +47,9 @@ impl Engine {
                 consumer: number,
             },
         );
+        self.choose_active(index);
         self.refresh_consumer(consumer);
+        self.touch(index);
     }
 
     fn check_subscribe(
@@ -52,10 +61,9 @@ impl Engine {
             .queues
             .find_in(spec.vhost, &spec.queue)
             .ok_or(SubscribeError::QueueNotFound)?;
-        if spec.pool.is_some() || spec.exclusive || spec.lease == LeaseMode::NoAck {
-            let text = "such consumers are not implemented yet";
-            return Err(SubscribeError::AccessRefused(text.to_owned()));
-        }
+        self.check_owner(index, sub.conn)
+            .map_err(|TopologyError { text, .. }| SubscribeError::ResourceLocked(text))?;
+        self.check_exclusive(index, spec)?;
         check_declarations(&spec.throttles, &self.config.limits)?;
         let limits_max = 4 * self.config.limits.throttle_limits_max;
         self.throttles.check(&spec.throttles, limits_max)?;
@@ -64,10 +72,31 @@ impl Engine {
         }
         let conn = self.consumers.conn(sub.conn);
         let max = conn.map_or(0, |conn| conn.limits.subscriptions_max);
-        if conn.is_none_or(|conn| conn.consumers.len() >= max as usize) {
+        if conn.is_none_or(|conn| conn.subscriptions >= max) {
             return Err(SubscribeError::TooMany { max });
         }
         Ok(index)
+    }
+
+    /// One consumer may want to be the only one.
+    fn check_exclusive(
+        &self,
+        index: QueueIndex,
+        spec: &SubscribeSpec,
+    ) -> Result<(), SubscribeError> {
+        let queue = self.queues.at(index);
+        let others = queue.has_single_active() || !queue.consumers.is_empty();
+        if queue.exclusive.is_some() || (spec.exclusive && others) {
+            let text = format!("{} in exclusive use", self.text_of(index));
+            return Err(SubscribeError::AccessRefused(text));
+        }
+        Ok(())
+    }
+
+    /// The queue's word on how long a message may be held goes before that of who asks.
+    pub(crate) fn ack_timeout_ms(&self, index: QueueIndex, asked_ms: Option<u64>) -> Option<u64> {
+        let policy = self.queues.at(index).config.amqp.as_ref();
+        policy.and_then(|it| it.consumer_timeout_ms).or(asked_ms)
     }
 
     /// Puts a consumer in line if it can take a message.
@@ -75,15 +104,16 @@ impl Engine {
         let Some((it, conn)) = self.consumers.with_conn(consumer) else {
             return;
         };
-        if it.is_ready || it.credit == Some(0) || !conn.has_room() {
+        if it.is_ready || !it.can_take(conn) {
+            return;
+        }
+        let queue = self.queues.at_mut(it.queue);
+        if !queue.may_serve(consumer) {
             return;
         }
         it.is_ready = true;
         let index = it.queue;
-        self.queues
-            .at_mut(index)
-            .ready_consumers
-            .push_back(consumer);
+        queue.turns.push(it.terms.priority, consumer);
         self.touch(index);
     }
 
@@ -108,79 +138,12 @@ impl Engine {
         }
     }
 
-    fn refresh_consumers_of(&mut self, conn: ConnId) {
+    pub(crate) fn refresh_consumers_of(&mut self, conn: ConnId) {
         let Some(it) = self.consumers.conn_mut(conn) else {
             return;
         };
         for consumer in it.consumers.clone() {
             self.refresh_consumer(consumer);
-        }
-    }
-
-    /// What it holds stays with the connection only where that is implemented: not yet.
-    pub(crate) fn on_unsubscribe(&mut self, cx: &mut Cx<'_>, sub: SubId, _held: Held) {
-        if let Some(consumer) = self.consumers.find(sub) {
-            self.end_consumer(cx, consumer);
-        }
-    }
-
-    pub(crate) fn on_disconnect(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
-        let Some(it) = self.consumers.conn(conn) else {
-            return;
-        };
-        for consumer in it.consumers.clone() {
-            self.end_consumer(cx, consumer);
-        }
-        self.consumers.disconnect(conn);
-    }
-
-    /// Ends a subscription: leases with a timeout stay, those of the connection are requeued.
-    fn end_consumer(&mut self, cx: &mut Cx<'_>, consumer: u32) {
-        let Some(it) = self.consumers.remove(consumer) else {
-            return;
-        };
-        let queue = self.queues.at_mut(it.queue);
-        if let Some(at) = queue.consumers.iter().position(|other| *other == consumer) {
-            queue.consumers.remove(at);
-        }
-        let mut ready = queue.ready_consumers.iter();
-        if it.is_ready
-            && let Some(at) = ready.position(|other| *other == consumer)
-        {
-            queue.ready_consumers.remove(at);
-        }
-        if it.lease == LeaseMode::Connection {
-            let mut positions = Vec::new();
-            for id in &it.held {
-                let Some(lease) = queue.leases.find(*id) else {
-                    continue;
-                };
-                let entry = queue.entries.at(lease.slot);
-                if !entry.flags.has(Flags::TRANSIENT) {
-                    positions.push(entry.position);
-                }
-                queue.give_back(lease.slot, None);
-            }
-            self.write_requeued(cx, it.queue, &mut positions);
-        }
-        self.withdraw(cx.now, it.queue, &it.throttles);
-        self.touch(it.queue);
-    }
-
-    /// Ends every subscription of a queue that is deleted.
-    pub(crate) fn end_subscriptions(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
-        let after = self.queues.last_lsn;
-        for consumer in core::mem::take(&mut self.queues.at_mut(index).consumers) {
-            let Some(it) = self.consumers.remove(consumer) else {
-                continue;
-            };
-            self.withdraw(cx.now, index, &it.throttles);
-            let reason = SubscriptionEnd::QueueDeleted;
-            let event = Event::SubscriptionEnded {
-                token: it.sub.token,
-                reason,
-            };
-            cx.emit(it.sub.conn, after, event);
         }
     }
 
@@ -192,14 +155,21 @@ impl Engine {
         let mut buckets = self.end_permits(cx.now, permits, Outcome::CameBack);
         self.write_came_back(cx, &mut buckets);
         self.follow_buckets(cx.now, buckets);
-        let Some(index) = self.queues.index_of(batch.queue_id) else {
-            self.refresh_consumers_of(conn);
-            return;
-        };
-        if let Some(consumer) = self.consumers.by_number(batch.consumer) {
-            let count = u32::try_from(batch.items.len()).unwrap_or(u32::MAX);
-            consumer.credit = consumer.credit.map(|left| left.saturating_add(count));
+        if let Some(consumer) = self.consumers.index_of(batch.consumer)
+            && let Some((it, conn)) = self.consumers.with_conn(consumer)
+        {
+            it.give_credit(conn, u32::try_from(batch.items.len()).unwrap_or(u32::MAX));
         }
+        if let Some(index) = self.queues.index_of(batch.queue_id) {
+            self.take_back(cx, index, batch);
+        }
+        // The subscription may go on (its content could not be read), and so do others of the
+        // connection: they have room again.
+        self.refresh_consumers_of(conn);
+    }
+
+    /// Messages of a delivery that did not leave return to their places, the attempt not counted.
+    fn take_back(&mut self, cx: &mut Cx<'_>, index: QueueIndex, batch: &DeliveryBatch) {
         let mut positions = Vec::new();
         for item in &batch.items {
             let queue = self.queues.at_mut(index);
@@ -218,19 +188,18 @@ impl Engine {
                 positions.push(entry.position);
             }
             queue.give_back(lease.slot, None);
-            if let Some(consumer) = self.consumers.by_number(batch.consumer) {
-                consumer.held.remove(&item.id);
-            }
+            self.unhold(batch.consumer, lease.slot);
         }
         let queue = self.queues.at(index);
-        if !positions.is_empty() && queue.config.durability == DeliveryDurability::Committed {
+        if !positions.is_empty() && queue.remembers_deliveries() {
             begin(&mut self.record, Kind::Returned, queue.identity.id, cx.now);
             put_positions(&mut self.record, &positions);
-            self.queues.at_mut(index).last_lsn = self.append(cx);
+            let end = self.append(cx);
+            let queue = self.queues.at_mut(index);
+            if queue.config.durability == DeliveryDurability::Committed {
+                queue.last_lsn = end;
+            }
         }
         self.touch(index);
-        // The subscription may go on (its content could not be read), and so do others of the
-        // connection: they have room again.
-        self.refresh_consumers_of(conn);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Defaults;
+use crate::{AmqpPolicy, Defaults};
 
 /// What a creator asks for. Zero and `None` mean "the broker's default".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,6 +67,7 @@ impl QueueSpec {
             on_enqueue: self.on_enqueue.as_deref().map(Arc::from),
             on_failure: self.on_failure.as_deref().map(Arc::from),
             script_version: 1,
+            amqp: None,
         }
     }
 }
@@ -187,6 +188,8 @@ pub struct QueueConfig {
     pub on_failure: Option<Arc<str>>,
     /// Grows with each change of `on_enqueue`: what an unclassified message was tried with.
     pub script_version: u64,
+    /// What else AMQP or FireMQ said of it; `None` = Fila made it.
+    pub amqp: Option<Box<AmqpPolicy>>,
 }
 
 impl QueueConfig {

@@ -1,16 +1,21 @@
 //! A queue's own record: what replay needs to know of it besides its messages.
 
+use crate::on_admin::DEAD_LETTER_SUFFIX;
+use crate::policy::{decode_policy, encode_policy};
+use crate::queue::{Identity, Role};
 use crate::record::{Kind, Reader, begin, put_len, put_long, put_short};
 use crate::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, Millis, MissingOrderingKey, Ordering,
-    Overflow, QueueConfig, QueueId, ReplayError, RetryPolicy, ScriptFailure,
+    Overflow, QueueConfig, QueueId, ReplayError, RetryPolicy, ScriptFailure, VhostId,
 };
 
-/// A queue with its dead-letter queue, as written to the log.
+/// A queue with its dead-letter queue, if it has one, as written to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueueRecord {
     pub(crate) id: QueueId,
+    /// 0 = none.
     pub(crate) dead_letters: QueueId,
+    pub(crate) vhost: VhostId,
     pub(crate) name: String,
     pub(crate) next_position: u64,
     pub(crate) dead_letters_next_position: u64,
@@ -25,26 +30,73 @@ impl QueueRecord {
         out.extend_from_slice(&self.next_position.to_be_bytes());
         out.extend_from_slice(&self.dead_letters_next_position.to_be_bytes());
         encode_config(out, &self.config);
+        if self.vhost == VhostId::DEFAULT && self.config.amqp.is_none() {
+            encode_scripts_if_any(out, &self.config);
+            return;
+        }
         encode_scripts(out, &self.config);
+        out.extend_from_slice(&self.vhost.0.to_be_bytes());
+        out.push(u8::from(self.config.amqp.is_some()));
+        if let Some(policy) = &self.config.amqp {
+            encode_policy(out, policy);
+        }
     }
 
     /// Reads what follows the header.
     pub(crate) fn decode(id: QueueId, reader: &mut Reader<'_>) -> Result<Self, ReplayError> {
-        Ok(Self {
+        let mut record = Self {
             id,
             dead_letters: QueueId(reader.u32()?),
+            vhost: VhostId::DEFAULT,
             name: reader.short()?.to_owned(),
             next_position: reader.u64()?,
             dead_letters_next_position: reader.u64()?,
-            config: {
-                let mut config = decode_config(reader)?;
-                // Records of the builds before scripts end here.
-                if reader.has_more() {
-                    decode_scripts(reader, &mut config)?;
-                }
-                config
-            },
+            config: decode_config(reader)?,
+        };
+        // Records of the builds before scripts end here, and those of queues without any.
+        if reader.has_more() {
+            decode_scripts(reader, &mut record.config)?;
+        }
+        // Records of the builds before virtual hosts end here, and those of Fila's queues.
+        if reader.has_more() {
+            record.vhost = VhostId(reader.u32()?);
+            record.config.amqp = match reader.u8()? {
+                0 => None,
+                1 => Some(Box::new(decode_policy(reader)?)),
+                n => return Err(unknown(reader, "presence byte", n)),
+            };
+        }
+        Ok(record)
+    }
+
+    /// What becomes of its messages when they cannot be delivered.
+    pub(crate) const fn role(&self) -> Role {
+        if self.dead_letters.0 == 0 {
+            Role::Plain
+        } else {
+            Role::Source {
+                dead_letters: self.dead_letters,
+            }
+        }
+    }
+
+    /// The dead-letter queue that comes with it.
+    pub(crate) fn partner(&self) -> Option<Identity> {
+        (self.dead_letters.0 != 0).then(|| Identity {
+            id: self.dead_letters,
+            vhost: self.vhost,
+            name: format!("{}{DEAD_LETTER_SUFFIX}", self.name).into(),
+            role: Role::DeadLetter { source: self.id },
         })
+    }
+
+    pub(crate) fn identity(&self) -> Identity {
+        Identity {
+            id: self.id,
+            vhost: self.vhost,
+            name: self.name.as_str().into(),
+            role: self.role(),
+        }
     }
 }
 
@@ -97,12 +149,16 @@ fn encode_config(out: &mut Vec<u8>, config: &QueueConfig) {
     put_u64(out, messages);
 }
 
-/// A queue without scripts that never had any ends without them.
+/// A queue without scripts that never had any ends without them, if nothing else follows.
+fn encode_scripts_if_any(out: &mut Vec<u8>, config: &QueueConfig) {
+    let has_any = config.on_enqueue.is_some() || config.on_failure.is_some();
+    if has_any || config.script_version != 1 {
+        encode_scripts(out, config);
+    }
+}
+
 fn encode_scripts(out: &mut Vec<u8>, config: &QueueConfig) {
     let (on_enqueue, on_failure) = (&config.on_enqueue, &config.on_failure);
-    if on_enqueue.is_none() && on_failure.is_none() && config.script_version == 1 {
-        return;
-    }
     put_u64(out, config.script_version);
     for script in [on_enqueue, on_failure] {
         out.push(u8::from(script.is_some()));
@@ -157,6 +213,7 @@ fn decode_config(reader: &mut Reader<'_>) -> Result<QueueConfig, ReplayError> {
         on_enqueue: None,
         on_failure: None,
         script_version: 1,
+        amqp: None,
     })
 }
 

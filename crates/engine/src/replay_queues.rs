@@ -1,9 +1,6 @@
 //! Replay of the records that make and delete queues.
 
-use std::sync::Arc;
-
 use crate::engine::Engine;
-use crate::on_admin::DEAD_LETTER_SUFFIX;
 use crate::queue::{Identity, Queue, Role};
 use crate::queue_record::QueueRecord;
 use crate::queues::{QueueIndex, UNNAMED};
@@ -19,34 +16,17 @@ impl Engine {
         reader: &mut Reader<'_>,
     ) -> Result<(), ReplayError> {
         let record = QueueRecord::decode(id, reader)?;
-        let name: Arc<str> = record.name.as_str().into();
-        let dead_letters = format!("{name}{DEAD_LETTER_SUFFIX}").into();
-        let identity = Identity {
-            id: record.dead_letters,
-            vhost: VhostId::DEFAULT,
-            name: dead_letters,
-            role: Role::DeadLetter { source: id },
-        };
-        let source = Identity {
-            id,
-            vhost: VhostId::DEFAULT,
-            name,
-            role: Role::Source {
-                dead_letters: record.dead_letters,
-            },
-        };
-        for identity in [&source, &identity] {
+        let (source, partner) = (record.identity(), record.partner());
+        for identity in [Some(&source), partner.as_ref()].into_iter().flatten() {
             if id == record.dead_letters || self.queues.is_another(identity) {
                 let Identity { id, name, .. } = identity;
                 return Err(reader.problem(&format!("queue {id}, {name}, is another one")));
             }
         }
-        self.name_queue(
-            rec,
-            identity,
-            &record.config,
-            record.dead_letters_next_position,
-        );
+        if let Some(partner) = partner {
+            let next = record.dead_letters_next_position;
+            self.name_queue(rec, partner, &record.config, next);
+        }
         self.name_queue(rec, source, &record.config, record.next_position);
         Ok(())
     }

@@ -85,12 +85,9 @@ impl Engine {
 
     /// Names are unique: another queue of this name was deleted before this one was made.
     fn drop_namesake(&mut self, queue: &QueueRecord) {
-        let names = [
-            queue.name.clone(),
-            format!("{}{DEAD_LETTER_SUFFIX}", queue.name),
-        ];
-        for name in names {
-            let Some(index) = self.queues.find(&name) else {
+        let identities = [Some(queue.identity()), queue.partner()];
+        for identity in identities.into_iter().flatten() {
+            let Some(index) = self.queues.find_in(identity.vhost, &identity.name) else {
                 continue;
             };
             let found = self.queues.at(index).identity.id;

@@ -31,9 +31,38 @@ pub(crate) struct PassScratch {
     batches: Vec<OpenBatch>,
     /// Positions leased without a timeout.
     pub(crate) untimed: Vec<u64>,
+    /// Messages that are gone once they are delivered.
+    pub(crate) gone: Vec<Slot>,
     /// Pages that this pass may still read.
     pub(crate) reads: u32,
     pub(crate) throttle: Scratch,
+}
+
+/// Who a message is taken for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taker {
+    /// The consumer's number; of one without a lease it does not matter.
+    pub(crate) number: u64,
+    pub(crate) lease: LeaseMode,
+}
+
+/// What was taken out of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Picked {
+    /// A message.
+    Message {
+        slot: Slot,
+        /// What throttles were charged for it.
+        permit: u32,
+        /// The end of its lease.
+        expires_at: Millis,
+    },
+    /// The next message waits for a throttle; there may be another one.
+    Again,
+    /// The next message is in the first page of this lane.
+    InPage(u32),
+    /// There is none.
+    Nothing,
 }
 
 /// What became of one step of a queue's turn.
@@ -60,11 +89,18 @@ const TURN_MESSAGES: u32 = 1024;
 /// Turns in one pass.
 const PASS_TURNS: usize = 8;
 
+impl PassScratch {
+    /// A new pass may read pages.
+    pub(crate) const fn allow_reads(&mut self) {
+        self.reads = READS_MAX;
+        self.throttle.reads = throttle::READS_MAX;
+    }
+}
+
 impl Engine {
     /// One pass over the line of queues.
     pub(crate) fn deliver(&mut self, cx: &mut Cx<'_>) {
-        self.pass.reads = READS_MAX;
-        self.pass.throttle.reads = throttle::READS_MAX;
+        self.pass.allow_reads();
         for _ in 0..PASS_TURNS.min(self.runnable.len()) {
             let Some(index) = self.runnable.pop_front() else {
                 break;
@@ -112,41 +148,63 @@ impl Engine {
         if !queue.lanes.has_turn() {
             return Served::Nothing;
         }
-        let Some(consumer) = queue.ready_consumers.front().copied() else {
+        let Some(consumer) = queue.turns.front() else {
             return Served::Nothing;
         };
         let Some((number, lease)) = self.consumers.ready(consumer) else {
-            queue.ready_consumers.pop_front();
+            queue.turns.pop_front();
             return Served::One;
         };
-        let throttled = queue.throttled.is_any();
+        match self.pick_for(cx, index, Taker { number, lease }, pass) {
+            Picked::Again => Served::One,
+            Picked::InPage(lane) => Served::InPage(lane),
+            Picked::Nothing => Served::Nothing,
+            Picked::Message {
+                slot,
+                permit,
+                expires_at,
+            } => {
+                self.put_delivery(index, consumer, (slot, permit), (cx.now, expires_at), pass);
+                Served::One
+            }
+        }
+    }
+
+    /// Takes the next message of a queue that no throttle holds.
+    pub(crate) fn pick_for(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        taker: Taker,
+        pass: &mut PassScratch,
+    ) -> Picked {
+        let throttled = self.queues.at(index).throttled.is_any();
         if throttled {
             match self.admit(cx, index, &mut pass.throttle) {
                 Admission::Go => {}
-                Admission::Again => return Served::One,
-                Admission::InPage(lane) => return Served::InPage(lane),
-                Admission::Nothing => return Served::Nothing,
+                Admission::Again => return Picked::Again,
+                Admission::InPage(lane) => return Picked::InPage(lane),
+                Admission::Nothing => return Picked::Nothing,
             }
         }
         let queue = self.queues.at_mut(index);
-        let expires_at = match lease {
-            LeaseMode::Timed => cx.now.after_ms(queue.config.lease_ms),
-            LeaseMode::Connection | LeaseMode::NoAck => NEVER,
-        };
-        let slot = match queue.lease_next(number, expires_at) {
+        let (expires_at, taken) = queue.take_for(taker, cx.now);
+        let slot = match taken {
             Taken::Message(slot) => slot,
-            Taken::InPage(lane) => return Served::InPage(lane),
-            Taken::Nothing => return Served::Nothing,
+            Taken::InPage(lane) => return Picked::InPage(lane),
+            Taken::Nothing => return Picked::Nothing,
         };
-        queue.ready_consumers.pop_front();
         let permit = if throttled {
             self.unwake(cx.now, index, slot);
             self.charge(cx.now, index, &mut pass.throttle)
         } else {
             0
         };
-        self.put_delivery(index, consumer, (slot, permit), (cx.now, expires_at), pass);
-        Served::One
+        Picked::Message {
+            slot,
+            permit,
+            expires_at,
+        }
     }
 
     /// A leased message joins the deliveries of its consumer in this turn.
@@ -162,18 +220,21 @@ impl Engine {
         let Some((it, conn)) = self.consumers.with_conn(consumer) else {
             return;
         };
-        let timed = expires_at != NEVER;
         let entry = queue.entries.at(slot);
-        if !entry.flags.has(Flags::TRANSIENT) {
-            let positions = if timed {
-                &mut pass.positions
-            } else {
-                &mut pass.untimed
-            };
-            positions.push(entry.position);
-        }
-        if !timed {
-            it.held.insert(entry.id);
+        let mut alarm = None;
+        let durable = !entry.flags.has(Flags::TRANSIENT);
+        match it.terms.lease {
+            LeaseMode::Timed if durable => pass.positions.push(entry.position),
+            LeaseMode::Timed => {}
+            LeaseMode::Connection => {
+                if durable {
+                    pass.untimed.push(entry.position);
+                }
+                it.holds.push(now, slot);
+                let timeout_ms = it.terms.ack_timeout_ms.filter(|_| it.alarm.is_none());
+                alarm = timeout_ms.map(|ms| now.after_ms(ms));
+            }
+            LeaseMode::NoAck => pass.gone.push(slot),
         }
         if pass
             .batches
@@ -193,17 +254,26 @@ impl Engine {
             let item = add_item(queue, (slot, permit), &mut open.batch);
             conn.outbound_bytes += item.budget_bytes();
         }
-        it.credit = it.credit.map(|left| left.saturating_sub(1));
-        if it.credit == Some(0) || !conn.has_room() {
-            it.is_ready = false;
+        it.take_credit(conn);
+        if it.can_take(conn) {
+            queue.turns.rotate();
         } else {
-            queue.ready_consumers.push_back(consumer);
+            it.is_ready = false;
+            queue.turns.pop_front();
+        }
+        if let Some(at) = alarm {
+            self.arm_alarm(consumer, at);
         }
     }
 
     /// Writes what the turn charged and its leases; returns the log position its deliveries wait
     /// for.
-    fn write_leases(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) -> Lsn {
+    pub(crate) fn write_leases(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        pass: &mut PassScratch,
+    ) -> Lsn {
         let charged = !pass.throttle.charged.is_empty();
         if charged {
             // Also of a fast queue: a crash must not let more go than the limits say.
@@ -211,17 +281,34 @@ impl Engine {
             self.write_charges(cx, &mut pass.throttle.charged, permits);
             self.queues.at_mut(index).last_lsn = cx.journal.end();
         }
+        if !pass.gone.is_empty() {
+            self.remove_all(cx, index, &pass.gone);
+            pass.gone.clear();
+        }
         let queue = self.queues.at(index);
-        if queue.config.durability == DeliveryDurability::Fast {
+        let fast = queue.config.durability == DeliveryDurability::Fast;
+        if !queue.remembers_deliveries() {
             pass.positions.clear();
             pass.untimed.clear();
-            return if queue.config.ordering == Ordering::None && !charged {
-                queue.stored_lsn
-            } else {
-                // The next of a group goes only when the one before it left for good.
-                queue.last_lsn
-            };
         }
+        let before = queue.last_lsn;
+        self.write_leased(cx, index, pass);
+        let queue = self.queues.at_mut(index);
+        if !fast {
+            return queue.last_lsn;
+        }
+        // Nobody waits for what a fast queue says of its leases.
+        queue.last_lsn = before;
+        if queue.config.ordering == Ordering::None && !charged {
+            queue.stored_lsn
+        } else {
+            // The next of a group goes only when the one before it left for good.
+            queue.last_lsn
+        }
+    }
+
+    fn write_leased(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) {
+        let queue = self.queues.at(index);
         let timed_end = cx.now.after_ms(queue.config.lease_ms);
         let id = queue.identity.id;
         for (positions, end) in [(&mut pass.positions, timed_end), (&mut pass.untimed, NEVER)] {
@@ -236,11 +323,27 @@ impl Engine {
             let end = self.append(cx);
             self.queues.at_mut(index).last_lsn = end;
         }
-        self.queues.at(index).last_lsn
     }
 }
 
-fn new_batch(
+impl Queue {
+    /// Takes the next message for a consumer, with the end of its lease.
+    fn take_for(&mut self, taker: Taker, now: Millis) -> (Millis, Taken) {
+        let expires_at = match taker.lease {
+            LeaseMode::Timed => now.after_ms(self.config.lease_ms),
+            LeaseMode::Connection | LeaseMode::NoAck => NEVER,
+        };
+        let taken = match taker.lease {
+            LeaseMode::Timed | LeaseMode::Connection => {
+                self.lease_next(taker.number, (now, expires_at))
+            }
+            LeaseMode::NoAck => self.take_next(),
+        };
+        (expires_at, taken)
+    }
+}
+
+pub(crate) fn new_batch(
     queue: &Queue,
     consumer: u64,
     (leased_at, lease_expires_at): (Millis, Millis),
@@ -255,7 +358,11 @@ fn new_batch(
     }
 }
 
-fn add_item(queue: &Queue, (slot, permit): (Slot, u32), batch: &mut DeliveryBatch) -> DeliveryItem {
+pub(crate) fn add_item(
+    queue: &Queue,
+    (slot, permit): (Slot, u32),
+    batch: &mut DeliveryBatch,
+) -> DeliveryItem {
     let entry = queue.entries.at(slot);
     let key = queue.lanes.at(entry.lane).key.as_bytes();
     let start = u32::try_from(batch.keys.len()).unwrap_or(u32::MAX);

@@ -60,6 +60,7 @@ impl Engine {
             journal,
             out: &mut Vec::<Output>::new(),
         };
+        self.delete_transient(cx);
         self.run_timers(cx);
         self.make_pages(cx, u32::MAX);
         Ok(())
@@ -80,7 +81,10 @@ impl Engine {
         }
         let mut pages = attach_pages(queue, &mut kept)?.into_iter().peekable();
         kept.by_position = HashMap::with_hasher(self.hasher.clone());
-        let fast = queue.config.durability == DeliveryDurability::Fast;
+        queue.used_at = now;
+        // What AMQP and FireMQ deliver is not held for who had it before a restart.
+        let declared = queue.config.amqp.is_some();
+        let fast = queue.config.durability == DeliveryDurability::Fast && !declared;
         for slot in queue.slots_in_order() {
             let position = queue.entries.at(slot).position;
             while let Some((_, lane, count)) = pages.next_if(|(first, ..)| *first < position) {
@@ -99,7 +103,8 @@ impl Engine {
                 queue.park(slot, (group, due), next, "");
                 continue;
             }
-            let recorded = kept.leases.get(&slot).copied().filter(|end| *end != NEVER);
+            let recorded = kept.leases.get(&slot).copied();
+            let recorded = recorded.filter(|end| *end != NEVER && !declared);
             let leased = recorded.map(|end| (end.max(now.after_ms(queue.config.lease_ms)), false));
             let grace = (fast && due.is_none())
                 .then(|| (now.after_ms(queue.config.reclaim_grace_ms), true));
@@ -110,6 +115,7 @@ impl Engine {
                     let lease = Lease {
                         slot,
                         consumer: 0,
+                        since: now,
                         expires_at,
                         reclaim,
                     };

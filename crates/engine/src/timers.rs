@@ -27,6 +27,9 @@ impl Engine {
     }
 
     fn run_queue_timers(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        if self.delete_if_unused(cx, index) {
+            return;
+        }
         let queue = self.queues.at_mut(index);
         queue.release_due(cx.now, TIMER_STEPS);
         queue.end_stalls(cx.now);

@@ -196,7 +196,8 @@ impl Engine {
             };
             for (_, item) in run {
                 // No script is asked: what it says would come too late.
-                let item = &item.as_failure();
+                let declared = self.queues.at(*index).config.amqp.is_some();
+                let item = &item.on_queue_of(declared);
                 results.push(self.settle_one(cx.now, *index, item, &mut scratch));
             }
             self.finish_settle(cx, *index, &mut scratch);

@@ -72,6 +72,30 @@ pub(crate) fn check_changes(
     Ok(())
 }
 
+/// Changes to a queue that AMQP or FireMQ declared: nothing fails there, so what follows a failure
+/// cannot be said, and scripts are for Fila's queues.
+pub(crate) fn check_declared_changes(changes: &QueueChanges) -> Result<(), UpdateQueueError> {
+    let unfit = [
+        ("on_enqueue", changes.on_enqueue.is_some()),
+        ("on_failure", changes.on_failure.is_some()),
+        ("max_attempts", changes.max_attempts.is_some()),
+        ("backoff", changes.backoff.is_some()),
+        ("backoff_initial_ms", changes.backoff_initial_ms.is_some()),
+        ("backoff_max_ms", changes.backoff_max_ms.is_some()),
+        ("durability", changes.durability.is_some()),
+        ("reclaim_grace_ms", changes.reclaim_grace_ms.is_some()),
+        (
+            "park_dead_letter_after",
+            changes.park_dead_letter_after.is_some(),
+        ),
+    ];
+    let Some((setting, _)) = unfit.into_iter().find(|(_, is_given)| *is_given) else {
+        return Ok(());
+    };
+    let problem = format!("{setting} is not for a queue that was declared by AMQP or FireMQ");
+    Err(UpdateQueueError::InvalidSetting { setting, problem })
+}
+
 fn check_script(script: &str, limits: &Limits) -> Result<(), String> {
     let (len, max) = (script.len(), limits.script_bytes_max);
     if len > max {

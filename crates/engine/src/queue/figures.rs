@@ -15,14 +15,16 @@ impl Queue {
         let held = self.throttled.held.front().map(|(at, _)| *at);
         let expiry = self.expiry.next();
         let departures = self.departures.next_deadline();
-        let all = [due, lease, dedup, page, parked, held, expiry, departures];
-        all.into_iter().flatten().min()
+        let unused = self.unused_until();
+        let waits = [due, lease, dedup, page, parked, held];
+        let ends = [expiry, departures, unused];
+        waits.into_iter().chain(ends).flatten().min()
     }
 
     /// Waiting messages have something to be delivered and somebody to take it.
     pub(crate) fn can_deliver(&self) -> bool {
         let open = self.lanes.has_turn() && self.throttled.closed == 0;
-        open && !self.ready_consumers.is_empty()
+        open && !self.turns.is_empty()
     }
 
     /// Messages that are neither leased nor on their way elsewhere.

@@ -15,6 +15,8 @@ pub(crate) struct Lease {
     pub(crate) slot: Slot,
     /// The consumer's number; 0 = from before a restart.
     pub(crate) consumer: u64,
+    /// When it began.
+    pub(crate) since: Millis,
     /// When it ends; `Millis(u64::MAX)` = with its connection.
     pub(crate) expires_at: Millis,
     /// A message of a fast queue from before a restart, whose lease, if any, is not known: it is

@@ -29,6 +29,7 @@ pub(crate) mod picks;
 mod rings;
 mod take;
 pub(crate) mod throttled;
+pub(crate) mod turns;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ use hashbrown::HashMap;
 use crate::dead_letter::{DeadLetterRules, Departures};
 use crate::script::Hooks;
 use crate::{
-    EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
+    ConnId, EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
 };
 use capture::{Generation, Images};
 use dedup::Dedup;
@@ -50,8 +51,8 @@ use groups::Groups;
 use lanes::Lanes;
 use leases::{Lease, Leases};
 use parking::Parking;
-use picks::Taken;
 use throttled::Throttled;
+use turns::Turns;
 
 /// What a queue is to its partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(crate) enum Role {
     Source { dead_letters: QueueId },
     /// Takes the dead letters of this queue.
     DeadLetter { source: QueueId },
+    /// Has none: AMQP or FireMQ declared it.
+    Plain,
 }
 
 /// What identifies a queue and never changes.
@@ -174,7 +177,17 @@ pub(crate) struct Queue {
     /// Consumers of this queue, in the order they came.
     pub(crate) consumers: Vec<u32>,
     /// Those that can take a message now, in the order of their turns.
-    pub(crate) ready_consumers: VecDeque<u32>,
+    pub(crate) turns: Turns,
+    /// Consumers that are none any more, and still hold messages.
+    pub(crate) kept: Vec<u32>,
+    /// The consumer that wants to be the only one.
+    pub(crate) exclusive: Option<u32>,
+    /// Where one consumer is served at a time: that one, until it has settled what it held.
+    pub(crate) active: Option<u32>,
+    /// The connection that it belongs to, and goes with.
+    pub(crate) owner: Option<ConnId>,
+    /// When it was declared, asked or left by its last consumer.
+    pub(crate) used_at: Millis,
     /// It is in the engine's list of queues to serve.
     pub(crate) runnable: bool,
     /// It is in the engine's list of queues to make pages for.
@@ -234,7 +247,12 @@ impl Queue {
             transient: HashMap::with_hasher(hasher.clone()),
             transient_bytes: 0,
             consumers: Vec::new(),
-            ready_consumers: VecDeque::new(),
+            turns: Turns::default(),
+            kept: Vec::new(),
+            exclusive: None,
+            active: None,
+            owner: None,
+            used_at: Millis(0),
             runnable: false,
             fills_pages: false,
             throttled: Throttled::default(),
@@ -350,6 +368,8 @@ impl Queue {
 
     /// Messages of groups are never in pages. Redrives and the maximum length take the oldest.
     fn set_lane_rules(&mut self) {
+        let policy = self.config.amqp.as_ref();
+        self.expiry.ttl_ms = policy.and_then(|policy| policy.message_ttl_ms);
         let max = self.config.max_length.map(|max| max.overflow);
         let expires = self.expiry.ttl_ms.is_some();
         let asks_for_oldest = self.is_dead_letter() || expires || max == Some(Overflow::DropHead);
@@ -381,41 +401,6 @@ impl Queue {
         }
         self.lanes.add_pending(entry.lane);
         self.settle_place(slot, due);
-    }
-
-    /// Leader: a message's lease ends at another time.
-    pub(crate) fn extend_lease(&mut self, id: MessageId, lease: Lease, expires_at: Millis) {
-        self.preserve(lease.slot);
-        let renewed = Lease {
-            expires_at,
-            reclaim: false,
-            ..lease
-        };
-        self.leases.insert(id, renewed);
-    }
-
-    /// Leader: takes the next message and leases it.
-    pub(crate) fn lease_next(&mut self, consumer: u64, expires_at: Millis) -> Taken {
-        let taken = self.lanes.pick(&self.entries);
-        let Taken::Message(slot) = taken else {
-            return taken;
-        };
-        self.preserve(slot);
-        let entry = self.entries.at_mut(slot);
-        entry.place = Place::Leased;
-        entry.deliveries = entry.deliveries.saturating_add(1);
-        let (id, lane) = (entry.id, entry.lane);
-        self.lanes.remove_pending(lane);
-        self.leases.insert(
-            id,
-            Lease {
-                slot,
-                consumer,
-                expires_at,
-                reclaim: false,
-            },
-        );
-        taken
     }
 
     /// A message leaves for good; it is already out of lane and waiting list. A waiting message of

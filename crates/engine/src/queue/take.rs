@@ -1,10 +1,63 @@
-//! Delayed messages leave their place: their time has come, or a purge or a redrive takes them.
+//! Messages leave their place: to be delivered, as their time has come, or for a purge or a
+//! redrive.
 
 use super::Queue;
-use super::entries::Slot;
-use crate::Millis;
+use super::entries::{Place, Slot};
+use super::leases::Lease;
+use super::picks::Taken;
+use crate::{MessageId, Millis};
 
 impl Queue {
+    /// Leader: a message's lease ends at another time.
+    pub(crate) fn extend_lease(&mut self, id: MessageId, lease: Lease, expires_at: Millis) {
+        self.preserve(lease.slot);
+        let renewed = Lease {
+            expires_at,
+            reclaim: false,
+            ..lease
+        };
+        self.leases.insert(id, renewed);
+    }
+
+    /// Leader: takes the next message and leases it.
+    pub(crate) fn lease_next(
+        &mut self,
+        consumer: u64,
+        (since, expires_at): (Millis, Millis),
+    ) -> Taken {
+        let taken = self.take_next();
+        if let Taken::Message(slot) = taken {
+            let entry = self.entries.at_mut(slot);
+            entry.place = Place::Leased;
+            self.leases.insert(
+                entry.id,
+                Lease {
+                    slot,
+                    consumer,
+                    since,
+                    expires_at,
+                    reclaim: false,
+                },
+            );
+        }
+        taken
+    }
+
+    /// Leader: takes the next message, which is delivered and has no place any more: the same step
+    /// leases it, or removes it.
+    pub(crate) fn take_next(&mut self) -> Taken {
+        let taken = self.lanes.pick(&self.entries);
+        if let Taken::Message(slot) = taken {
+            self.preserve(slot);
+            let entry = self.entries.at_mut(slot);
+            entry.place = Place::New;
+            entry.deliveries = entry.deliveries.saturating_add(1);
+            let lane = entry.lane;
+            self.lanes.remove_pending(lane);
+        }
+        taken
+    }
+
     /// Leader: messages whose time has come become ready, `budget` at most.
     pub(crate) fn release_due(&mut self, now: Millis, budget: usize) -> usize {
         let mut released = 0;

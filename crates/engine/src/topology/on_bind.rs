@@ -129,13 +129,16 @@ impl Engine {
     }
 
     /// Another connection's queue is not for this one, and a dead-letter queue for nobody.
-    fn check_access(&self, _conn: ConnId, target: Target) -> Result<(), TopologyError> {
+    fn check_access(&self, conn: ConnId, target: Target) -> Result<(), TopologyError> {
         let Target::Queue(id) = target else {
             return Ok(());
         };
-        let index = self.queues.index_of(id);
-        let queue = index.map(|index| self.queues.at(index));
-        if let Some(queue) = queue.filter(|queue| queue.is_dead_letter()) {
+        let Some(index) = self.queues.index_of(id) else {
+            return Ok(());
+        };
+        self.check_owner(index, conn)?;
+        let queue = self.queues.at(index);
+        if queue.is_dead_letter() {
             let of = self.queue_text(queue.identity.vhost, &queue.identity.name);
             let text = format!("{of} takes the dead letters of one queue only");
             return Err(TopologyError::new(TopologyCode::AccessRefused, text));
@@ -145,7 +148,10 @@ impl Engine {
 
     fn outlives_restart(&self, target: Target) -> bool {
         match target {
-            Target::Queue(id) => self.queues.index_of(id).is_some(),
+            Target::Queue(id) => {
+                let index = self.queues.index_of(id);
+                index.is_some_and(|index| !self.queues.at(index).is_transient())
+            }
             Target::Exchange(id) => self.topology.at(id).is_some_and(|it| it.it.durable),
         }
     }

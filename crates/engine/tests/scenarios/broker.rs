@@ -354,6 +354,19 @@ impl Broker {
         }
     }
 
+    pub(crate) fn name_worker(&mut self, sub: SubId, name: &str) {
+        self.workers.insert(sub, name.to_owned());
+    }
+
+    pub(crate) fn worker_name(&self, sub: SubId) -> String {
+        let name = self.workers.get(&sub);
+        name.map_or_else(|| "nobody".to_owned(), String::clone)
+    }
+
+    pub(crate) fn name_of(&self, id: MessageId) -> &str {
+        &self.names[&id]
+    }
+
     /// Everything said since the last look, as lines.
     pub(crate) fn got(&mut self) -> Vec<String> {
         let out = core::mem::take(&mut self.out);

@@ -13,9 +13,12 @@
 #[path = "../harness/mod.rs"]
 mod harness;
 
+mod amqp_consumers;
+mod amqp_queues;
 mod broker;
 mod consumers;
 mod dead_letters;
+mod declared;
 mod deduplication;
 mod delays;
 mod durability;
