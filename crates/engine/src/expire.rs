@@ -24,7 +24,8 @@ impl Engine {
         }
         let mut reads = READS_MAX;
         let mut slots = Vec::new();
-        for _ in 0..budget {
+        let room = self.queues.at(index).departures.room();
+        for _ in 0..budget.min(room) {
             match self.queues.at_mut(index).take_expired(until) {
                 Expired::Message(slot) => {
                     self.unwake(cx.now, index, slot);

@@ -75,6 +75,7 @@ mod timers;
 mod topology;
 mod transaction;
 mod validate;
+mod write_leases;
 
 pub use admin::{
     AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,

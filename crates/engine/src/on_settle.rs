@@ -3,7 +3,7 @@
 use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
 use crate::moves::{Move, Retry};
-use crate::queue::entries::{Flags, Place, Slot};
+use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::{Lease, NEVER};
 use crate::queues::QueueIndex;
 use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
@@ -186,6 +186,10 @@ impl Engine {
                 entry.failures = entry.failures.saturating_add(1);
                 self.set_dead(index, lease, item.id, scratch);
             }
+            Settlement::Requeue if queue.is_spent(lease.slot) => {
+                queue.leases.remove(item.id);
+                scratch.spent.push(lease.slot);
+            }
             Settlement::Requeue | Settlement::Unsent { .. } => {
                 queue.give_back(lease.slot, None);
                 scratch.requeued.extend(position);
@@ -325,34 +329,6 @@ impl Engine {
         timed.positions.clear();
         timed.times.clear();
         self.queues.at_mut(index).last_lsn = self.append(cx);
-    }
-
-    /// A fast queue's leases were never written; a committed queue's have to be on disk.
-    pub(crate) fn write_leases_now_committed(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
-        let queue = self.queues.at(index);
-        if queue.config.durability != DeliveryDurability::Committed {
-            return;
-        }
-        let slots = queue.entries.live_slots(0, queue.entries.slots());
-        let leased = slots.filter_map(|slot| {
-            let entry = queue.entries.at(slot);
-            let end = if entry.place == Place::Deciding {
-                queue.deciding.get(&slot).copied().flatten()?
-            } else {
-                let lease = queue.leases.find(entry.id)?;
-                (entry.place == Place::Leased && !lease.reclaim).then_some(lease.expires_at)?
-            };
-            let durable = !entry.flags.has(Flags::TRANSIENT);
-            durable.then_some((entry.position, end))
-        });
-        let leased: Vec<_> = leased.collect();
-        for leased in leased.chunks(POSITIONS_MAX) {
-            let mut timed = Timed::default();
-            for (position, end) in leased {
-                timed.push(Some(*position), *end);
-            }
-            self.write_timed(cx, index, Kind::Extended, &mut timed);
-        }
     }
 
     /// Writes that leases ended as requeues. A fast queue's leases were never written.

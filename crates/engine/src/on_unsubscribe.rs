@@ -6,6 +6,7 @@
 //! active consumer waits for that before the next one is served.
 
 use crate::consumers::{Consumer, Standing};
+use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
 use crate::queue::Queue;
 use crate::queue::entries::{Flags, Place, Slot};
@@ -115,14 +116,20 @@ impl Engine {
             return;
         }
         let mut positions = Vec::with_capacity(slots.len());
+        let mut spent = Vec::new();
         let queue = self.queues.at_mut(index);
         for slot in slots {
+            if queue.is_spent(*slot) {
+                spent.push(*slot);
+                continue;
+            }
             let entry = queue.entries.at(*slot);
             if !entry.flags.has(Flags::TRANSIENT) {
                 positions.push(entry.position);
             }
             queue.give_back(*slot, None);
         }
+        self.die(cx, index, &spent, Reason::DeliveryLimit);
         positions.sort_unstable();
         self.write_requeued(cx, index, &mut positions);
         if self.queues.at(index).config.amqp.is_some() {

@@ -46,6 +46,7 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
         properties: out,
         keys,
         persistent: Some(properties.delivery_mode() == Some(2)),
+        priority: properties.priority(),
         history,
     }
 }

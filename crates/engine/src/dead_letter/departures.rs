@@ -1,6 +1,7 @@
 //! Messages on their way from the queue they died in to an exchange.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use super::{DeadLetter, Death, Reason};
 use crate::engine::{Cx, Engine};
@@ -8,11 +9,14 @@ use crate::incoming::Incoming;
 use crate::placing::Target;
 use crate::queue::entries::{Flags, Slot};
 use crate::queues::QueueIndex;
-use crate::{Content, Form, MessageId, Millis, PublishError, QueueId};
+use crate::{AmqpOverflow, AmqpPolicy, Content, Form, MessageId, Millis, PublishError, QueueId};
 
 /// Messages that one pass sends on their way, and bytes of their contents, at most.
 const PASS_MESSAGES: usize = 256;
 const PASS_BYTES: usize = 8 << 20;
+
+/// Messages that wait for their turn, at which no more expire.
+const LINE_MAX: usize = 1024;
 
 /// A message that cannot be read or stored now is tried again after this time.
 const RETRY_MS: u64 = 1_000;
@@ -24,6 +28,18 @@ pub(crate) struct DeadLetterRules {
     pub(crate) routing_key: Option<String>,
     /// Also new messages go there that the queue refuses as it is full.
     pub(crate) takes_refused: bool,
+}
+
+impl DeadLetterRules {
+    /// What a queue was declared with; `None` when its dead letters go nowhere.
+    pub(crate) fn of(policy: &AmqpPolicy) -> Option<Arc<Self>> {
+        let exchange = policy.dead_letter_exchange.clone()?;
+        Some(Arc::new(Self {
+            exchange,
+            routing_key: policy.dead_letter_routing_key.clone(),
+            takes_refused: policy.overflow == AmqpOverflow::RejectDeadLetter,
+        }))
+    }
 }
 
 /// The departing messages of a queue.
@@ -58,6 +74,11 @@ impl Departures {
     pub(crate) fn memory_bytes(&self) -> usize {
         self.line.capacity() * size_of::<(Slot, Reason)>()
             + self.later.capacity() * size_of::<(Millis, Slot, Reason)>()
+    }
+
+    /// How many more messages may be put in line before others have left it.
+    pub(crate) fn room(&self) -> usize {
+        LINE_MAX.saturating_sub(self.line.len())
     }
 
     /// Why a message departs.
@@ -160,6 +181,12 @@ impl Engine {
         }
     }
 
+    /// Before a queue is deleted: what waits for its turn goes on its way. What waits for another
+    /// try goes with the queue.
+    pub(crate) fn send_all(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        while self.send_next(cx, index).is_some() {}
+    }
+
     /// Sends the next message of a queue on its way; says how long its content is. `None` when
     /// there is none.
     fn send_next(&mut self, cx: &mut Cx<'_>, index: QueueIndex) -> Option<usize> {
@@ -191,7 +218,8 @@ impl Engine {
             index,
             id: entry.id,
             content: Content::new(entry.flags.form(), &bytes),
-            transient: is_transient,
+            // A message of a transient queue may have been a persistent one.
+            transient: is_transient && !queue.is_transient(),
             priority: queue.lanes.priority(entry.lane),
         };
         let Ok((letter, targets)) = self.address(cx, &source, reason) else {
@@ -225,7 +253,7 @@ impl Engine {
     ) -> Result<(DeadLetter, Vec<Target>), PublishError> {
         let queue = self.queues.at(source.index);
         let vhost = queue.identity.vhost;
-        let name = std::sync::Arc::clone(&queue.identity.name);
+        let name = Arc::clone(&queue.identity.name);
         let rules = queue.dead_letters.clone();
         let exchange = rules.as_ref().map_or("", |rules| &rules.exchange);
         let death = Death {
@@ -337,7 +365,7 @@ impl Source<'_> {
             idempotency_key: &[],
             delay_ms: 0,
             ttl_ms: None,
-            priority: self.priority,
+            priority: letter.priority.unwrap_or(self.priority),
             transient: letter.persistent.map_or(self.transient, |it| !it),
             parked: None,
         }

@@ -19,7 +19,8 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
     if let Some(Value::Array(more)) = headers.find(CC) {
         keys.extend(more.iter().filter_map(|it| text(&it).map(str::to_owned)));
     }
-    let expiration_ms = Props::from_checked(props).fields().expiration_ms;
+    let fields = Props::from_checked(props).fields();
+    let expiration_ms = fields.expiration_ms;
     let mut history = if is_ours {
         read(headers)
     } else {
@@ -54,6 +55,7 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
         properties: out,
         keys,
         persistent: None,
+        priority: (fields.priority > 0).then_some(fields.priority),
         history,
     }
 }

@@ -4,9 +4,10 @@ use super::*;
 use crate::atomic::tests::Memory;
 use crate::queue::entries::Place;
 use crate::{
-    AdminRequest, ConnId, ConnLimits, Engine, EngineConfig, Event, Lsn, MaxLength, Output,
-    Overflow, PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget, QueueSpec,
-    ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span, SubId, SubscribeSpec,
+    AdminRequest, ConnId, ConnLimits, Engine, EngineConfig, Event, Lsn, MaxLength, MessagePlace,
+    Output, Overflow, PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget,
+    QueueSpec, ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span, SubId,
+    SubscribeSpec,
 };
 
 const CONN: ConnId = ConnId(1);
@@ -192,6 +193,19 @@ impl World {
         lines
     }
 
+    /// Where the only message of a queue is.
+    fn place(&mut self, name: &str) -> MessagePlace {
+        let index = self.engine.queues.find(name).unwrap();
+        let slots = self.engine.queues.at(index).slots_in_order();
+        let out = &mut Vec::new();
+        let cx = &mut crate::engine::Cx {
+            now: self.now,
+            journal: &mut self.journal,
+            out,
+        };
+        self.engine.place_of(cx, index, slots[0])
+    }
+
     fn figures(&self, name: &str) -> (u64, u64, u64) {
         let index = self.engine.queues.find(name).unwrap();
         let counts = self.engine.queues.at(index).counts();
@@ -257,6 +271,10 @@ fn a_message_that_cannot_be_read_or_stored_now_stays() {
         w.settle(batch);
         assert_eq!(w.messages(), ["in: m"]);
         assert_eq!(w.figures("in"), (0, 1, 0));
+        assert_eq!(
+            w.place("in"),
+            MessagePlace::Departing { reason: "rejected" }
+        );
         w.run();
         w.advance(999);
         assert_eq!(w.figures("in"), (0, 1, 0));

@@ -61,6 +61,8 @@ struct Buried {
     keys: Vec<String>,
     /// Whether it outlives a restart; `None` when its properties do not say.
     persistent: Option<bool>,
+    /// Its priority, if they say one.
+    priority: Option<u8>,
     history: History,
 }
 
@@ -75,6 +77,7 @@ pub(crate) struct DeadLetter {
     /// The header `x-fairness-key`.
     fairness_key: String,
     persistent: Option<bool>,
+    priority: Option<u8>,
     history: History,
 }
 
@@ -113,6 +116,7 @@ impl DeadLetter {
             properties,
             keys,
             persistent,
+            priority,
             history,
         } = match form {
             Form::Fire => fire::bury(&properties, how, &burial),
@@ -132,6 +136,7 @@ impl DeadLetter {
             content: bytes,
             keys: replaced.unwrap_or(keys),
             persistent,
+            priority,
             history,
         }
     }

@@ -67,6 +67,7 @@ impl Engine {
     /// Deletes a queue, and its dead-letter queue if it has one, with all their messages, and the
     /// exchanges that go with the last binding to it; returns what an answer about it waits for.
     pub(crate) fn delete_queue(&mut self, cx: &mut Cx<'_>, index: QueueIndex) -> Lsn {
+        self.send_all(cx, index);
         let dead_letters = self.dead_letters_of(index);
         let partner = dead_letters.map_or(QueueId(0), |it| self.queues.at(it).identity.id);
         let queue = self.queues.at(index);

@@ -4,6 +4,14 @@ use super::Queue;
 use super::entries::{Place, Slot};
 
 impl Queue {
+    /// A message that was delivered so often may not come back once more. Every delivery but those
+    /// that never left is one return.
+    pub(crate) fn is_spent(&self, slot: Slot) -> bool {
+        let policy = self.config.amqp.as_ref();
+        let limit = policy.and_then(|policy| policy.delivery_limit);
+        limit.is_some_and(|limit| self.entries.at(slot).deliveries > limit)
+    }
+
     /// Leader: a message that is leased, or out of its lane or list, departs.
     pub(crate) fn set_departing(&mut self, slot: Slot) {
         self.preserve(slot);

@@ -370,6 +370,7 @@ impl Queue {
     fn set_lane_rules(&mut self) {
         let policy = self.config.amqp.as_ref();
         self.expiry.ttl_ms = policy.and_then(|policy| policy.message_ttl_ms);
+        self.dead_letters = policy.and_then(|policy| DeadLetterRules::of(policy));
         let max = self.config.max_length.map(|max| max.overflow);
         let expires = self.expiry.ttl_ms.is_some();
         let asks_for_oldest = self.is_dead_letter() || expires || max == Some(Overflow::DropHead);

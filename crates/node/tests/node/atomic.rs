@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::support::{CONSUMER, PRODUCER, START, World, config, named, publish_batch, span, sub};
 use tanda_engine::{
-    Backoff, Event, PublishBatch, PublishResult, QueueSpec, ReplyTo, Request, SettleBatch,
-    SettleItem, SettleQueue, Settlement,
+    AdminReply, AdminRequest, Backoff, DeclareQueue, Event, Form, LeaseMode, PublishBatch,
+    PublishItem, PublishResult, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem, SettleQueue,
+    Settlement, SubscribeSpec,
 };
 use tanda_wal::mem_disk::MemDisk;
 
@@ -159,4 +160,145 @@ fn a_transaction_is_whole_after_a_crash_at_any_disk_call() {
         halves > 0 && none > 0,
         "{halves} and {none} crashes in between"
     );
+}
+
+/// A declared queue; arguments are names and texts.
+fn declare(world: &mut World, name: &str, args: &[(&str, &str)]) {
+    let mut table = Vec::new();
+    for (key, value) in args {
+        table.push(key.len() as u8);
+        table.extend_from_slice(key.as_bytes());
+        table.push(b'S');
+        table.extend_from_slice(&(value.len() as u32).to_be_bytes());
+        table.extend_from_slice(value.as_bytes());
+    }
+    let queue = DeclareQueue {
+        name: name.to_owned(),
+        durable: true,
+        args: table.into(),
+        ..DeclareQueue::default()
+    };
+    let token = world.admin(AdminRequest::DeclareQueue(Box::new(queue)));
+    world.settle_down();
+    match world.admin_reply(token) {
+        Some(AdminReply::QueueDeclared(Ok(_))) => {}
+        other => panic!("not declared: {other:?}"),
+    }
+}
+
+/// A message as AMQP has it, to a queue through the default exchange.
+fn amqp_batch(queue: &str, payload: &[u8]) -> PublishBatch {
+    let mut data = vec![0, queue.len() as u8];
+    data.extend_from_slice(queue.as_bytes());
+    // One property: it is persistent.
+    data.extend_from_slice(&[0, 0, 0, 3, 0x10, 0, 2]);
+    data.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+    data.extend_from_slice(payload);
+    let item = PublishItem {
+        content: span(0, data.len()),
+        form: Form::Amqp,
+        ..PublishItem::default()
+    };
+    PublishBatch {
+        data: data.into(),
+        items: vec![item],
+        ..PublishBatch::default()
+    }
+}
+
+fn hold(world: &mut World, token: u32, queue: &str) {
+    let spec = SubscribeSpec {
+        queue: queue.to_owned(),
+        lease: LeaseMode::Connection,
+        ..SubscribeSpec::default()
+    };
+    let sub = sub(CONSUMER, token);
+    world.handle(Request::Subscribe { sub, spec });
+}
+
+/// Six messages are rejected one after the other, and go to another queue. The disk stops at its
+/// `crash_after`-th operation from there on. How many were rejected before that.
+fn run_dead_letters(crash_after: u64) -> (World, usize) {
+    let mut world = World::reopened(MemDisk::new(crash_after + 1), START, config());
+    let dead = [
+        ("x-dead-letter-exchange", ""),
+        ("x-dead-letter-routing-key", "dead"),
+    ];
+    declare(&mut world, "in", &dead);
+    declare(&mut world, "dead", &[]);
+    for n in 0..MOVED {
+        let reply = ReplyTo {
+            conn: PRODUCER,
+            token: 500,
+        };
+        let batch = amqp_batch("in", &payload(n));
+        world.handle(Request::Publish { reply, batch });
+    }
+    hold(&mut world, 9, "in");
+    world.settle_down();
+    let batches = world.deliveries(sub(CONSUMER, 9));
+    let items = batches
+        .iter()
+        .flat_map(|batch| batch.items.iter().map(|it| (batch.queue_id, it.id)));
+    let items: Vec<_> = items.collect();
+    assert_eq!(items.len(), MOVED);
+    world.disk.crash_after(crash_after);
+    let mut rejected = 0;
+    for (queue, id) in items {
+        let item = SettleItem {
+            queue: SettleQueue::Id(queue),
+            id,
+            settlement: Settlement::Nack { requeue: false },
+        };
+        let batch = SettleBatch {
+            items: vec![item],
+            ..SettleBatch::default()
+        };
+        let reply = ReplyTo {
+            conn: CONSUMER,
+            token: 600,
+        };
+        world.handle(Request::Settle { reply, batch });
+        world.settle_down();
+        if world.node.failed().is_some() {
+            break;
+        }
+        rejected += 1;
+    }
+    (world, rejected)
+}
+
+#[test]
+fn a_dead_letter_is_in_one_queue_after_a_crash_at_any_disk_call() {
+    let mut between = 0;
+    for crash_after in 0.. {
+        let (world, rejected) = run_dead_letters(crash_after);
+        let disk = world.disk.restart();
+        let now = world.now;
+        let mut world = World::reopened(disk, now, config());
+        for (token, name) in [(20, "in"), (21, "dead")] {
+            hold(&mut world, token, name);
+        }
+        world.settle_down();
+        let mut found = BTreeMap::new();
+        for (token, name) in [(20, "in"), (21, "dead")] {
+            for batch in world.deliveries(sub(CONSUMER, token)) {
+                for item in &batch.items {
+                    let content = tanda_engine::Content::new(item.form, batch.content(item));
+                    let body = content.payload().unwrap();
+                    let n = usize::from(body[0] - b'a');
+                    assert_eq!(body, payload(n), "{name}");
+                    let before = found.insert(n, name);
+                    assert_eq!(before, None, "message {n} is twice after {crash_after}");
+                }
+            }
+        }
+        assert_eq!(found.len(), MOVED, "after {crash_after}: {found:?}");
+        let dead = found.values().filter(|name| **name == "dead").count();
+        between += usize::from(dead > 0 && dead < MOVED);
+        if rejected == MOVED && dead == MOVED {
+            break;
+        }
+    }
+    assert!(between > 0, "no crash in between");
 }

@@ -1,0 +1,122 @@
+//! A queue's time for all its messages, and how often one may come back.
+
+use tanda_engine::Settlement;
+use tanda_wire::amqp::Value;
+
+use crate::world::{Msg, REQUEUE, World, dead_to};
+
+#[test]
+fn the_shorter_of_both_times_counts() {
+    let mut w = World::new();
+    w.queue("q", &[("x-message-ttl", Value::I32(5_000))]);
+    for (name, ttl_ms) in [("a", None), ("b", Some(1_000)), ("c", Some(9_000))] {
+        w.send(&Msg {
+            ttl_ms,
+            ..Msg::to("q", name)
+        });
+    }
+    w.advance(999);
+    assert_eq!(w.counts("q").expired, 0);
+    w.advance(1);
+    assert_eq!(w.counts("q").expired, 1);
+    w.advance(3_999);
+    assert_eq!(w.counts("q").expired, 1);
+    w.advance(1);
+    assert_eq!(w.counts("q").expired, 3);
+}
+
+#[test]
+fn a_queues_time_costs_no_index_and_reaches_into_pages() {
+    let mut w = World::new();
+    w.queue("q", &[("x-message-ttl", Value::I32(5_000))]);
+    let names: Vec<_> = (0..50).map(|n| format!("m{n}")).collect();
+    for (n, name) in names.iter().enumerate() {
+        w.send(&Msg::to("q", name));
+        if n % 10 == 9 {
+            w.advance(100);
+        }
+    }
+    let pages = |w: &World| w.h.journal.pages.iter().flatten().count();
+    assert!(pages(&w) > 10, "{} pages", pages(&w));
+    w.advance(4_600);
+    let counts = w.counts("q");
+    assert_eq!((counts.depth, counts.expired), (30, 20));
+    assert!(pages(&w) > 5, "{} pages", pages(&w));
+    w.h.take_snapshot();
+    w.h.restart(0);
+    assert_eq!(w.depths(["q"]), [30]);
+    w.advance(100);
+    assert_eq!(w.depths(["q"]), [20]);
+    w.consume("q");
+    let left: Vec<_> = w.held.iter().map(|it| it.name.clone()).collect();
+    assert_eq!(left, names[30..]);
+    // What is held stays.
+    w.advance(10_000);
+    assert_eq!(w.counts("q").in_flight, 20);
+    // What comes back too late leaves.
+    w.settle("m30", REQUEUE);
+    w.settle("m31", Settlement::Ack);
+    assert_eq!(w.counts("q").in_flight, 18);
+    assert_eq!(w.depths(["q"]), [0]);
+    assert_eq!(w.counts("q").expired, 11);
+}
+
+#[test]
+fn a_page_that_cannot_be_read_holds_nobody_else_up() {
+    let mut w = World::new();
+    w.queue("q", &[("x-message-ttl", Value::I32(5_000))]);
+    for n in 0..20 {
+        w.send(&Msg::to("q", &n.to_string()));
+    }
+    w.h.journal.pages_unreadable = true;
+    w.advance(6_000);
+    let left = w.counts("q").depth;
+    assert!(left > 0 && left < 20, "{left} left");
+    w.h.journal.pages_unreadable = false;
+    w.advance(3_000);
+    assert_eq!(w.depths(["q"]), [0]);
+}
+
+#[test]
+fn a_message_that_came_back_too_often_dies() {
+    for dead_letters in [false, true] {
+        let mut w = World::new();
+        let mut args = if dead_letters {
+            dead_to("dead")
+        } else {
+            Vec::new()
+        };
+        args.push(("x-delivery-limit", Value::I32(2)));
+        w.queue("q", &args);
+        w.queue("dead", &[]);
+        w.consume("q");
+        w.send(&Msg::to("q", "m"));
+        for _ in 0..2 {
+            w.settle("m", REQUEUE);
+            assert_eq!(w.counts("q").in_flight, 1);
+        }
+        w.settle("m", REQUEUE);
+        assert_eq!(w.counts("q").in_flight, 0);
+        assert_eq!(w.depths(["q", "dead"]), [0, u64::from(dead_letters)]);
+        if dead_letters {
+            w.consume("dead");
+            assert_eq!(w.newest("m").deaths(), ["q delivery_limit*1 /q"]);
+        }
+    }
+}
+
+#[test]
+fn losing_its_connection_counts_too() {
+    let mut w = World::new();
+    let mut args = dead_to("dead");
+    args.push(("x-delivery-limit", Value::I32(1)));
+    w.queue("q", &args);
+    w.queue("dead", &[]);
+    w.send(&Msg::to("q", "m"));
+    for expected in [[1, 0], [0, 1]] {
+        let sub = w.consume("q");
+        assert_eq!(w.counts("q").in_flight, 1);
+        w.disconnect(sub);
+        assert_eq!(w.depths(["q", "dead"]), expected);
+    }
+}
