@@ -13,6 +13,7 @@
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
 pub mod amqp_decode;
+pub mod amqp_session;
 pub mod config_load;
 mod damage;
 pub mod engine_replay;
@@ -45,6 +46,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "amqp_decode",
         run: amqp_decode::run,
+    },
+    Target {
+        name: "amqp_session",
+        run: amqp_session::run,
     },
     Target {
         name: "session_input",

@@ -4,6 +4,7 @@
 //! stores what fuzzers found beyond them.
 
 mod amqp;
+mod amqp_session;
 mod firemq;
 mod scripts;
 mod settings;
@@ -32,6 +33,7 @@ pub struct Seed {
 pub fn all() -> Vec<Seed> {
     let mut seeds = frames();
     seeds.extend(amqp::all());
+    seeds.extend(amqp_session::all());
     seeds.extend(sessions());
     seeds.extend(logs());
     seeds.extend(records());

@@ -61,7 +61,10 @@ impl Engine {
             let name = self.new_name(cx.now, vhost);
             return self.make_declared(cx, conn, declare, name);
         }
-        check_name(name)?;
+        // Sessions make these for direct replies, and pass no such name on for their peers.
+        if !(declare.exclusive && name.starts_with(REPLY_QUEUE)) {
+            check_name(name)?;
+        }
         let Some(index) = self.queues.find_in(vhost, name) else {
             return self.make_declared(cx, conn, declare, name.to_owned());
         };
@@ -215,6 +218,9 @@ fn say(cx: &mut Cx<'_>, to: ReplyTo, after: Lsn, reply: AdminReply) {
     };
     cx.emit(to.conn, after, event);
 }
+
+/// What names of queues for direct replies begin with.
+const REPLY_QUEUE: &str = "amq.rabbitmq.reply-to.";
 
 fn check_name(name: &str) -> Result<(), TopologyError> {
     let (code, problem) = if name.starts_with("amq.") {

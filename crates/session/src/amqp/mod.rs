@@ -414,7 +414,7 @@ impl AmqpSession {
     /// Tells the engine what has left, at once when it is much.
     fn after_output(&mut self) {
         let drained = self.link.outbound.drained();
-        if drained == 0 || matches!(self.state, State::Gone) {
+        if drained == 0 || !self.link.is_connected {
             return;
         }
         if drained >= self.link.config.outbound_bytes_max / 4 {
