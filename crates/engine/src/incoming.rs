@@ -145,14 +145,17 @@ impl Engine {
     }
 
     /// Refuses a new message of a full queue that refuses. A duplicate needs no room.
-    pub(crate) fn check_room(&self, index: QueueIndex) -> Result<(), PublishError> {
+    pub(crate) fn check_room(
+        &self,
+        index: QueueIndex,
+        new: &Incoming<'_>,
+    ) -> Result<(), PublishError> {
         let queue = self.queues.at(index);
-        match queue.config.max_length {
-            Some(max) if max.overflow == Overflow::Reject && queue.depth() >= max.messages => {
-                Err(PublishError::QueueFull)
-            }
-            _ => Ok(()),
+        let refuses = queue.overflow() == Some(Overflow::Reject);
+        if refuses && queue.is_full_for((new.form, new.content), 0) {
+            return Err(PublishError::QueueFull);
         }
+        Ok(())
     }
 
     /// The message that a deduplication key is remembered from.

@@ -164,7 +164,7 @@ impl Engine {
         }
         let keys = self.keys_of(index, new)?;
         if self.remembered(cx, index, keys.dedup).is_none() {
-            self.check_room(index)?;
+            self.check_room(index, new)?;
         }
         Ok((index, Some(keys)))
     }
@@ -201,7 +201,7 @@ impl Engine {
         if let Some(id) = self.remembered(cx, index, keys.dedup) {
             return Ok(PublishResult::Duplicate(id));
         }
-        if let Err(error) = self.check_room(index) {
+        if let Err(error) = self.check_room(index, incoming) {
             self.refuse(index, incoming, error);
             return Err(error);
         }
@@ -254,6 +254,7 @@ impl Engine {
             redrives: 0,
             flags,
         });
+        queue.note_body(slot, (new.form, new.content));
         self.note_expiry((index, slot), new, expires);
         if transient {
             self.place_transient(cx, (index, slot), new, (keys, due));

@@ -10,7 +10,7 @@ use crate::record::{Kind, MoveReason, POSITIONS_MAX, begin, put_positions};
 use crate::script::{Failing, FailureReason, NewAnswer, Owed};
 use crate::{
     DeliveryDurability, Lsn, MessageId, Millis, Ordering, ReplyTo, SettleBatch, SettleError,
-    SettleItem, SettleQueue, SettleResult, Settlement, Span,
+    SettleItem, SettleQueue, SettleResult, Settlement,
 };
 
 /// Settlements of one queue, written as one record of each kind.
@@ -391,30 +391,5 @@ impl Engine {
         }
         self.finish_settle(cx, index, &mut scratch);
         self.pass.settle = scratch;
-    }
-}
-
-impl SettleItem {
-    /// What a nack means, on a queue that AMQP or FireMQ declared or on one that Fila made.
-    pub(crate) fn on_queue_of(&self, declared: bool) -> Self {
-        let settlement = match self.settlement {
-            Settlement::Nack { requeue: true } if declared => Settlement::Requeue,
-            Settlement::Nack { requeue: true } => Settlement::Fail {
-                error: Span::default(),
-                retry_after_ms: Some(0),
-            },
-            Settlement::Nack { requeue: false } => Settlement::Reject,
-            other @ (Settlement::Ack
-            | Settlement::Fail { .. }
-            | Settlement::Requeue
-            | Settlement::Unsent { .. }
-            | Settlement::Reject
-            | Settlement::Extend { .. }
-            | Settlement::Refused(_)) => other,
-        };
-        Self {
-            settlement,
-            ..*self
-        }
     }
 }

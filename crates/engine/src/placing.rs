@@ -45,7 +45,7 @@ impl Engine {
             (self.keys_of(index, new)?, None)
         };
         if self.remembered(cx, index, keys.dedup).is_none() {
-            self.check_room(index)?;
+            self.check_room(index, new)?;
         }
         Ok(Target {
             index,

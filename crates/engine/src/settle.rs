@@ -94,3 +94,28 @@ pub enum SettleError {
     /// The caller may not consume there.
     Forbidden,
 }
+
+impl SettleItem {
+    /// What a nack means, on a queue that AMQP or FireMQ declared or on one that Fila made.
+    pub(crate) fn on_queue_of(&self, declared: bool) -> Self {
+        let settlement = match self.settlement {
+            Settlement::Nack { requeue: true } if declared => Settlement::Requeue,
+            Settlement::Nack { requeue: true } => Settlement::Fail {
+                error: Span::default(),
+                retry_after_ms: Some(0),
+            },
+            Settlement::Nack { requeue: false } => Settlement::Reject,
+            other @ (Settlement::Ack
+            | Settlement::Fail { .. }
+            | Settlement::Requeue
+            | Settlement::Unsent { .. }
+            | Settlement::Reject
+            | Settlement::Extend { .. }
+            | Settlement::Refused(_)) => other,
+        };
+        Self {
+            settlement,
+            ..*self
+        }
+    }
+}

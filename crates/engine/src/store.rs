@@ -104,12 +104,14 @@ impl Engine {
     /// Drops the oldest ready messages of a queue over its maximum length.
     pub(crate) fn drop_overflow(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let queue = self.queues.at_mut(index);
-        let Some(max) = queue.config.max_length else {
-            return;
-        };
-        if max.overflow != Overflow::DropHead {
+        if queue.overflow() != Some(Overflow::DropHead) || !queue.is_over((0, 0)) {
             return;
         }
+        if queue.config.amqp.is_some() && queue.can_deliver() {
+            // What a consumer can take now does not wait, and is not over anything.
+            self.serve(cx, index, cx.now);
+        }
+        let queue = self.queues.at(index);
         // In an ordered queue the next of a group is ready, and may be the oldest, only once the
         // one
         // before it left.
@@ -118,10 +120,12 @@ impl Engine {
         // What is left over then goes with the next messages that come.
         let mut reads = READS_MAX;
         loop {
-            while self.queues.at(index).depth() > max.messages + dropped.len() as u64 {
+            let mut bytes = 0;
+            while self.queues.at(index).is_over((dropped.len() as u64, bytes)) {
                 let from = (index, u64::MAX);
                 let took = self.take_ready(cx, from, &mut Next::Oldest, &mut reads);
                 let Took::Message(slot) = took else { break };
+                bytes += self.queues.at(index).body_bytes(slot);
                 dropped.push(slot);
                 if one_by_one {
                     break;

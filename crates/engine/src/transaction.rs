@@ -89,9 +89,8 @@ impl Engine {
             // Those of the same transaction are not in the queue yet.
             let before = coming.entry(index).or_default();
             let queue = self.queues.at(index);
-            if let Some(max) = queue.config.max_length
-                && max.overflow == Overflow::Reject
-                && queue.depth().saturating_add(*before) >= max.messages
+            if queue.overflow() == Some(Overflow::Reject)
+                && queue.is_full_for((new.form, new.content), *before)
             {
                 return Err(PublishError::QueueFull);
             }

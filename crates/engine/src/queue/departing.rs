@@ -17,10 +17,8 @@ impl Queue {
         self.preserve(slot);
         self.unlist_expiry(slot);
         self.leave_parking(slot);
-        let (place, lane, id) = {
-            let entry = self.entries.at(slot);
-            (entry.place, entry.lane, entry.id)
-        };
+        let entry = self.entries.at(slot);
+        let (place, id) = (entry.place, entry.id);
         match place {
             Place::Leased => _ = self.leases.remove(id),
             Place::Deciding => _ = self.deciding.remove(&slot),
@@ -32,7 +30,7 @@ impl Queue {
             | Place::Parked
             | Place::Stopped
             | Place::Aside => {
-                self.lanes.remove_pending(lane);
+                self.remove_pending(slot);
                 self.behind_due.remove(&slot);
             }
         }

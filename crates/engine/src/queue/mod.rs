@@ -18,6 +18,7 @@ pub(crate) mod groups;
 mod lane_checks;
 pub(crate) mod lanes;
 pub(crate) mod leases;
+mod limits;
 pub(crate) mod lines;
 mod long_lane;
 mod oldest;
@@ -50,6 +51,7 @@ use expiry::{Expiry, Whereabouts};
 use groups::Groups;
 use lanes::Lanes;
 use leases::{Lease, Leases};
+use limits::Bodies;
 use parking::Parking;
 use throttled::Throttled;
 use turns::Turns;
@@ -207,6 +209,8 @@ pub(crate) struct Queue {
     images: Images,
     /// Content bytes of all messages.
     bytes: u64,
+    /// Bodies of pending messages, where their bytes are limited.
+    bodies: Bodies,
     /// Once deleted: slots that were already given back.
     pub(crate) dismantled: Slot,
 }
@@ -263,6 +267,7 @@ impl Queue {
             generation,
             images: Images::default(),
             bytes: 0,
+            bodies: Bodies::default(),
             dismantled: 0,
         };
         queue.set_lane_rules();
@@ -301,7 +306,7 @@ impl Queue {
 
     /// Leader: gives a message without a place its place, at the back of its group if it has one.
     pub(crate) fn admit(&mut self, slot: Slot, group: Option<u128>, due: Option<Millis>) {
-        self.lanes.add_pending(self.entries.at(slot).lane);
+        self.add_pending(slot);
         self.enter(slot, group, due);
     }
 
@@ -347,7 +352,7 @@ impl Queue {
         if let Some(key) = group
             && !self.groups.join(&mut self.entries, slot, key)
         {
-            self.lanes.add_pending(self.entries.at(slot).lane);
+            self.add_pending(slot);
             self.entries.at_mut(slot).place = Place::Behind;
             self.list_expiry(slot, Whereabouts::Known);
             return;
@@ -371,14 +376,12 @@ impl Queue {
         let policy = self.config.amqp.as_ref();
         self.expiry.ttl_ms = policy.and_then(|policy| policy.message_ttl_ms);
         self.dead_letters = policy.and_then(|policy| DeadLetterRules::of(policy));
-        let max = self.config.max_length.map(|max| max.overflow);
+        let max = self.overflow();
         let expires = self.expiry.ttl_ms.is_some();
         let asks_for_oldest = self.is_dead_letter() || expires || max == Some(Overflow::DropHead);
-        let lane_hot = if self.config.ordering == Ordering::None {
-            self.lane_hot
-        } else {
-            u32::MAX
-        };
+        // What a page holds is counted whole, and its bodies would not be known.
+        let is_paged = self.config.ordering == Ordering::None && !self.limits_bytes();
+        let lane_hot = if is_paged { self.lane_hot } else { u32::MAX };
         self.lanes
             .set_rules(&self.entries, lane_hot, asks_for_oldest);
     }
@@ -400,7 +403,7 @@ impl Queue {
         } else {
             self.leases.remove(entry.id);
         }
-        self.lanes.add_pending(entry.lane);
+        self.add_pending(slot);
         self.settle_place(slot, due);
     }
 
@@ -427,7 +430,7 @@ impl Queue {
             | Place::Throttled
             | Place::Parked
             | Place::Stopped
-            | Place::Aside => self.lanes.remove_pending(lane),
+            | Place::Aside => self.remove_pending(slot),
         }
         if place == Place::Aside {
             self.aside -= 1;
@@ -443,6 +446,7 @@ impl Queue {
             KeepKey::No => None,
         };
         let priority = self.lanes.priority(lane);
+        self.forget_body(slot);
         self.lanes.release(lane);
         let entry = self.entries.remove(slot);
         self.bytes -= u64::from(entry.len);

@@ -52,8 +52,7 @@ impl Queue {
             let entry = self.entries.at_mut(slot);
             entry.place = Place::New;
             entry.deliveries = entry.deliveries.saturating_add(1);
-            let lane = entry.lane;
-            self.lanes.remove_pending(lane);
+            self.remove_pending(slot);
         }
         taken
     }

@@ -258,7 +258,7 @@ impl Engine {
         if let Some(id) = self.remembered(cx, index, keys.dedup) {
             return Ok(PublishResult::Duplicate(id));
         }
-        self.check_room(index)?;
+        self.check_room(index, &new)?;
         let timeouts = known.timeouts;
         let next = classify::next_try(self.queues.at(index), version, timeouts, cx.now);
         new.parked = Some(NewParked {

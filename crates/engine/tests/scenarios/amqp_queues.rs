@@ -643,3 +643,55 @@ fn a_queues_time_to_live_is_that_of_its_messages() {
     b.restart(600);
     assert_eq!(b.held("jobs"), (0, 0));
 }
+
+/// A message whose body has so many bytes.
+fn sized(name: &str, bytes: usize) -> crate::harness::Msg {
+    let name = format!("{name}{}", ".".repeat(bytes - name.len()));
+    job(&name)
+}
+
+#[test]
+fn the_bytes_of_bodies_are_limited() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(
+        c,
+        with_args("jobs", &[("x-max-length-bytes", Value::I32(25))]),
+    );
+    b.send(&[sized("a", 10), sized("b", 10), sized("c", 10)]);
+    assert_eq!(b.counts("jobs").depth, 2);
+    // What is held does not count, and counts again when it comes back: the first gives way.
+    assert_eq!(b.get(c, "jobs").0, "b.........");
+    b.send(&[sized("d", 10)]);
+    assert_eq!(b.held("jobs"), (2, 1));
+    let requeue = crate::declared::REQUEUE;
+    b.settle("jobs", &[("b.........", requeue)]);
+    assert_eq!(b.get(c, "jobs"), ("c.........".to_owned(), 1));
+}
+
+#[test]
+fn a_full_queue_drops_its_head_or_refuses() {
+    let mut b = broker();
+    let c = b.client();
+    let limit = ("x-max-length", Value::I32(2));
+    b.declared(c, with_args("jobs", &[limit]));
+    b.send(&jobs(["a", "b", "c"]));
+    assert_eq!(b.get(c, "jobs"), ("b".to_owned(), 1));
+    b.send(&jobs(["d", "e"]));
+    assert_eq!(b.held("jobs"), (2, 1));
+    assert_eq!(b.remove(c, "jobs", (false, false)), Ok(2));
+    let refuse = ("x-overflow", text("reject-publish"));
+    b.declared(c, with_args("jobs", &[limit, refuse]));
+    assert_eq!(b.publish(&jobs(["f", "g", "h"])), ["f", "g", "QueueFull"]);
+}
+
+#[test]
+fn what_a_consumer_takes_at_once_is_not_over_the_limit() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(c, with_args("jobs", &[("x-max-length", Value::I32(1))]));
+    b.consumer(c, "w", consume("jobs", Some(3)));
+    b.send(&jobs(["a", "b", "c", "d", "e"]));
+    assert_eq!(b.told_consumers(), ["w: a b c"]);
+    assert_eq!(b.get(c, "jobs"), ("e".to_owned(), 0));
+}

@@ -131,11 +131,12 @@ impl Broker {
             batch: batch(messages),
         };
         let mut out = self.h.handle(request);
-        // Deliveries that do not wait for a pass come after it.
-        self.out.extend(out.drain(1..));
-        let [Output { after, event, .. }] = out.as_slice() else {
-            panic!("one answer, not {out:?}");
-        };
+        // Deliveries that do not wait for a pass come before or after it.
+        let published = |output: &Output| matches!(output.event, Event::Published { .. });
+        let at = out.iter().position(published);
+        let answer = out.remove(at.expect("an answer"));
+        self.out.extend(out);
+        let Output { after, event, .. } = &answer;
         let Event::Published { results, .. } = event else {
             panic!("not {event:?}");
         };
