@@ -30,6 +30,9 @@ impl Engine {
                 format!("the log has {messages} messages of queue {id} but not the queue");
             return Err(ReplayError { problem });
         }
+        for (_, queue) in self.queues.iter() {
+            self.topology.name_lost_vhost(queue.identity.vhost);
+        }
         self.topology.forget_lost(|id, vhost| {
             let index = self.queues.index_of(id);
             let queue = index.map(|index| self.queues.at(index));

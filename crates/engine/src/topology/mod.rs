@@ -139,6 +139,19 @@ impl Topology {
         }
     }
 
+    /// At the end of recovery, when a part of the log was lost: a virtual host that has queues gets
+    /// a name.
+    pub(crate) fn name_lost_vhost(&mut self, id: VhostId) {
+        if self.vhosts.contains_key(&id) {
+            return;
+        }
+        let mut name = format!("lost-{}", id.0);
+        while self.find_vhost(&name).is_some() {
+            name.push('x');
+        }
+        self.add_vhost(id, name.into());
+    }
+
     /// Replicated: a virtual host is gone with its exchanges and bindings.
     fn remove_vhost(&mut self, vhost: VhostId) {
         self.next_vhost = self.next_vhost.max(vhost.0.saturating_add(1));

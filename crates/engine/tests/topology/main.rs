@@ -15,6 +15,7 @@ mod harness;
 
 mod auto_delete;
 mod declarations;
+mod declared_queues;
 mod limits;
 mod model;
 mod random;
