@@ -111,7 +111,14 @@ fn spawn(binary: &Path, dir: &Path, options: &[String]) -> Result<Child, BenchEr
         .arg("serve")
         .arg("--data-dir")
         .arg(dir.join("data"))
-        .args(["--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+        .args([
+            "--fila",
+            "127.0.0.1:0",
+            "--amqp",
+            "127.0.0.1:0",
+            "--http",
+            "127.0.0.1:0",
+        ])
         .args(options)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -113,17 +113,27 @@ impl Drop for Broker {
     }
 }
 
-const FREE_PORTS: [&str; 4] = ["--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+const FREE_PORTS: [&str; 6] = [
+    "--fila",
+    "127.0.0.1:0",
+    "--amqp",
+    "127.0.0.1:0",
+    "--http",
+    "127.0.0.1:0",
+];
 
 #[test]
 fn announces_its_doors_and_ends_well_on_a_signal() {
     for signal in ["-TERM", "-INT"] {
         let dir = TempDir::new();
         let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-        let fila = broker.address("fila");
-        let http = broker.address("http");
+        let [fila, amqp, http] = ["fila", "amqp", "http"].map(|door| broker.address(door));
         broker.ready();
-        assert!(!fila.ends_with(":0") && !http.ends_with(":0"));
+        assert!(
+            ![&fila, &amqp, &http]
+                .iter()
+                .any(|addr| addr.ends_with(":0"))
+        );
         let mut peer = TcpStream::connect(&fila).unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
@@ -147,8 +157,9 @@ fn a_log_that_cannot_be_written_does_not_end_the_broker() {
         .open("/dev/full")
         .unwrap();
     let mut broker = Broker::start_with_stderr(&dir.0, &FREE_PORTS, full.into());
-    drop(broker.address("fila"));
-    drop(broker.address("http"));
+    for door in ["fila", "amqp", "http"] {
+        drop(broker.address(door));
+    }
     broker.ready();
     assert_eq!(broker.signal("-TERM"), Some(0));
 }
@@ -166,10 +177,17 @@ const TLS_FILES: [&str; 4] = ["--tls-certificate", "cert.pem", "--tls-key", "key
 fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
     let dir = TempDir::new();
     write_certificate(&dir.0);
-    let tls = ["--fila-tls", "127.0.0.1:0", "--http-tls", "127.0.0.1:0"];
+    let tls = [
+        "--fila-tls",
+        "127.0.0.1:0",
+        "--amqp-tls",
+        "127.0.0.1:0",
+        "--http-tls",
+        "127.0.0.1:0",
+    ];
     let args = [&FREE_PORTS[..], &tls, &TLS_FILES].concat();
     let mut broker = Broker::start_with_stderr(&dir.0, &args, Stdio::piped());
-    for door in ["fila", "fila tls", "http", "http tls"] {
+    for door in ["fila", "fila tls", "amqp", "amqp tls", "http", "http tls"] {
         assert!(!broker.address(door).ends_with(":0"));
     }
     broker.ready();
@@ -196,7 +214,9 @@ fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
 fn a_hangup_without_tls_ends_nothing() {
     let dir = TempDir::new();
     let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-    drop((broker.address("fila"), broker.address("http")));
+    for door in ["fila", "amqp", "http"] {
+        drop(broker.address(door));
+    }
     broker.ready();
     broker.send("-HUP");
     assert_eq!(broker.signal("-TERM"), Some(0));
@@ -224,7 +244,7 @@ fn serve_and_check_config_name_a_file_of_tls_that_cannot_be_used() {
 #[test]
 fn a_closed_door_is_not_announced() {
     let dir = TempDir::new();
-    let mut broker = Broker::start(&dir.0, &["--fila", "127.0.0.1:0", "--no-http"]);
+    let mut broker = Broker::start(&dir.0, &["--fila", "127.0.0.1:0", "--no-amqp", "--no-http"]);
     broker.address("fila");
     broker.ready();
 }

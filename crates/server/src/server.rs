@@ -119,25 +119,32 @@ impl Server {
         sockets: Sockets,
     ) {
         let audit = Arc::new(Audit::default());
-        let authenticator = Arc::new(door::Authenticator::default());
-        let memory = door::Memory::new(settings::usize_of(config.limits_connections_memory));
+        let commons = door::Commons {
+            shard: self.shard.clone(),
+            clock,
+            frame_timeout: config.limits_frame_timeout,
+            memory: door::Memory::new(settings::usize_of(config.limits_connections_memory)),
+            authenticator: Arc::new(door::Authenticator::default()),
+            audit: Arc::clone(&audit),
+        };
         let connections = Tally::new(settings::count(config.limits_connections_max));
+        let places = || (Arc::clone(&connections), "limits.connections_max");
         for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
             let advertised = socket.addr.to_string();
             let session = settings::session(&config, advertised, authentication);
-            let door = door::Door {
-                shard: self.shard.clone(),
-                clock,
-                protocol: door::Fila {
-                    config: Arc::new(session),
-                },
-                authenticator: Arc::clone(&authenticator),
-                frame_timeout: config.limits_frame_timeout,
-                memory: Arc::clone(&memory),
-                audit: Arc::clone(&audit),
+            let protocol = door::Fila {
+                config: Arc::new(session),
             };
-            let places = (Arc::clone(&connections), "limits.connections_max");
-            self.listen(&config, socket, places, Arc::new(door));
+            let door = Arc::new(commons.door(protocol));
+            self.listen(&config, socket, places(), door);
+        }
+        let amqp = Arc::new(settings::amqp(&config));
+        for socket in [sockets.amqp, sockets.amqp_tls].into_iter().flatten() {
+            let protocol = door::Amqp {
+                config: Arc::clone(&amqp),
+            };
+            let door = Arc::new(commons.door(protocol));
+            self.listen(&config, socket, places(), door);
         }
         let sockets = [sockets.http, sockets.http_tls];
         if sockets.iter().all(Option::is_none) {
@@ -226,6 +233,8 @@ pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
 struct Sockets {
     fila: Option<Socket>,
     fila_tls: Option<Socket>,
+    amqp: Option<Socket>,
+    amqp_tls: Option<Socket>,
     http: Option<Socket>,
     http_tls: Option<Socket>,
 }
@@ -243,6 +252,8 @@ impl Sockets {
         Ok(Self {
             fila: Socket::bind("fila", plain(config.no_fila, config.fila)).await?,
             fila_tls: Socket::bind("fila tls", config.fila_tls_address()).await?,
+            amqp: Socket::bind("amqp", plain(config.no_amqp, config.amqp)).await?,
+            amqp_tls: Socket::bind("amqp tls", config.amqp_tls_address()).await?,
             http: Socket::bind("http", plain(config.no_http, config.http)).await?,
             http_tls: Socket::bind("http tls", config.http_tls).await?,
         })

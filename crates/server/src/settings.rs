@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tanda_engine::{Backoff, Defaults, EngineConfig, Limits, RetryPolicy};
 use tanda_node::NodeConfig;
+use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
 
 use crate::{
@@ -106,6 +107,26 @@ pub(crate) fn session(
         authentication,
         entropy: Some(Arc::new(random::SystemEntropy)),
         ..SessionConfig::default()
+    }
+}
+
+/// The settings of AMQP connections.
+pub(crate) fn amqp(config: &Config) -> AmqpConfig {
+    let heartbeat_s = config.limits_heartbeat.as_secs();
+    let ack_timeout_ms = ms(config.limits_ack_timeout);
+    AmqpConfig {
+        channel_max: u16::try_from(config.limits_channels_max).unwrap_or(u16::MAX),
+        frame_max: u32_of(config.limits_amqp_max_frame),
+        heartbeat_s: u16::try_from(heartbeat_s).unwrap_or(u16::MAX),
+        handshake_timeout_ms: ms(config.limits_handshake_timeout),
+        max_message_bytes: config.limits_max_message.0,
+        outbound_bytes_max: config.limits_outbound.0,
+        reply_bytes_max: config.limits_replies.0,
+        unacked_max: config.limits_unacked_max,
+        ack_timeout_ms: (ack_timeout_ms > 0).then_some(ack_timeout_ms),
+        requests_in_flight_max: count(config.limits_requests_max),
+        entropy: Some(Arc::new(random::SystemEntropy)),
+        ..AmqpConfig::default()
     }
 }
 

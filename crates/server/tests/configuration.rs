@@ -146,7 +146,7 @@ fn an_address_that_others_can_reach_must_be_allowed_aloud() {
 #[test]
 fn contradictions_are_refused() {
     assert_eq!(
-        mistakes("no_fila = true\nno_http = true\n", &[], &[]).len(),
+        mistakes("no_fila = true\nno_amqp = true\nno_http = true\n", &[], &[]).len(),
         1
     );
     assert_eq!(
@@ -167,13 +167,15 @@ fn options_of_tls_belong_together() {
         ("[tls]\nkey = \"k.pem\"\n", "tls.certificate is not"),
         ("[tls]\nclient_ca = \"a.pem\"\n", "tls.certificate is not"),
         ("fila_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
+        ("amqp_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("http_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
     ] {
         let found = mistakes(file, &[], &[]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(expected), "{found:?}");
     }
-    let unused = mistakes(files, &[], &[("no_fila_tls", "true")]);
+    let closed = [("no_fila_tls", "true"), ("no_amqp_tls", "true")];
+    let unused = mistakes(files, &[], &closed);
     assert!(unused[0].contains("no door uses it"), "{unused:?}");
     let same = mistakes(files, &[], &[("fila_tls", "127.0.0.1:5555")]);
     assert!(same[0].contains("fila and fila_tls are both"), "{same:?}");

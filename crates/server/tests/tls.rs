@@ -26,6 +26,7 @@ fn start(dir: &TempDir, identity: &Identity, options: &[(&str, &str)]) -> TestSe
     let files = identity.write(dir.path());
     let mut all: Vec<(&str, &str)> = files.iter().map(|(k, v)| (*k, v.as_str())).collect();
     all.push(("fila_tls", "127.0.0.1:0"));
+    all.push(("amqp_tls", "127.0.0.1:0"));
     all.extend(options);
     TestServer::start(&dir.path().join("data"), &all)
 }

@@ -87,7 +87,15 @@ impl Broker {
     /// One with more options.
     pub(crate) fn start_with(data_dir: PathBuf, options: &[&str]) -> Self {
         let mut child = tanda()
-            .args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--fila",
+                "127.0.0.1:0",
+                "--amqp",
+                "127.0.0.1:0",
+                "--http",
+                "127.0.0.1:0",
+            ])
             .args(["--log-level", "error", "--data-dir"])
             .arg(&data_dir)
             .args(options)

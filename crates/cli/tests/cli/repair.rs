@@ -134,7 +134,15 @@ fn what_a_damaged_broker_still_holds_is_served_from_the_new_directory() {
     // The second batch: the first message.
     flip(&data.join("shard-0/000001.seg"), 8_192 + 80);
     let mut command = tanda();
-    command.args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+    command.args([
+        "serve",
+        "--fila",
+        "127.0.0.1:0",
+        "--amqp",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+    ]);
     command.arg("--data-dir").arg(&data);
     let refused = run(command, b"");
     assert_eq!(refused.code, 1, "{refused:?}");

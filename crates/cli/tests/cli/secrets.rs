@@ -25,7 +25,15 @@ impl Broker {
         let folder = new_dir();
         fs::create_dir_all(&folder).unwrap();
         let mut child = tanda()
-            .args(["serve", "--fila", "127.0.0.1:0", "--http", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--fila",
+                "127.0.0.1:0",
+                "--amqp",
+                "127.0.0.1:0",
+                "--http",
+                "127.0.0.1:0",
+            ])
             .args(["--log-level", "trace", "--data-dir"])
             .arg(folder.join("data"))
             .env("TANDA_AUTH_BOOTSTRAP_APIKEY", BOOTSTRAP)

@@ -43,7 +43,14 @@ impl Files {
     fn broker(&self, options: &[&str]) -> Broker {
         let path = |name: &str| self.0.join(name).display().to_string();
         let (certificate, key) = (path("broker.pem"), path("broker.key"));
-        let doors = ["--fila-tls", "127.0.0.1:0", "--http-tls", "127.0.0.1:0"];
+        let doors = [
+            "--fila-tls",
+            "127.0.0.1:0",
+            "--amqp-tls",
+            "127.0.0.1:0",
+            "--http-tls",
+            "127.0.0.1:0",
+        ];
         let files = ["--tls-certificate", &certificate, "--tls-key", &key];
         Broker::start_with(new_dir(), &[&doors[..], &files, options].concat())
     }

@@ -25,7 +25,15 @@ impl Server {
     /// Starts it and waits until it is ready.
     pub(crate) fn start(dir: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
-            .args(["serve", "--no-http", "--fila", "127.0.0.1:0", "--data-dir"])
+            .args([
+                "serve",
+                "--no-http",
+                "--fila",
+                "127.0.0.1:0",
+                "--amqp",
+                "127.0.0.1:0",
+                "--data-dir",
+            ])
             .arg(dir)
             .stdout(Stdio::piped())
             .spawn()

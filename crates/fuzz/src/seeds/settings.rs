@@ -35,7 +35,7 @@ pub(super) fn all() -> Vec<Seed> {
         "fila = \"127.0.0.1:1\"\n[limits]\nmax_body = \"1MiB\"\nmax_frame = \"1MiB\"\n",
         "[queue]\nbackoff_initial = \"2s\"\nbackoff_max = \"1s\"\n",
         "[tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\nenabled = true\n",
-        "http_hosts = [\"a\", \"b\"]\nno_fila = true\nno_http = true\n",
+        "http_hosts = [\"a\", \"b\"]\nno_fila = true\nno_amqp = true\nno_http = true\n",
         "http_hosts = [1, { a = 2 }, 1979-05-27]\n",
         "[auth]\nbootstrap_apikey = [\"hush\"]\n",
         "[limits]\n[limits]\nmax_body = 1.5e400\n",

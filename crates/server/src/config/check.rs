@@ -6,6 +6,8 @@ use super::{Authenticate, ClientAuth, Config};
 
 /// Where the Fila door with TLS is when its certificate is given and no address.
 const FILA_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5556);
+/// The same of AMQP.
+const AMQP_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5671);
 
 /// A door that is to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +26,8 @@ impl Config {
         problems.extend(doors.iter().filter_map(|door| self.exposed(*door)));
         problems.extend(same_address(&doors));
         if doors.is_empty() {
-            problems.push("no_fila and no_http are both set: no door would be open".to_owned());
+            problems
+                .push("no_fila, no_amqp and no_http are all set: no door would be open".to_owned());
         }
         problems.extend(self.incomplete_tls());
         problems.extend(self.contradicting_keys());
@@ -56,6 +59,12 @@ impl Config {
         wanted.then(|| self.fila_tls.unwrap_or(FILA_TLS))
     }
 
+    /// The address of the AMQP door with TLS, if it is to be opened.
+    pub(crate) fn amqp_tls_address(&self) -> Option<SocketAddr> {
+        let wanted = self.tls_certificate.is_some() && !self.no_amqp_tls;
+        wanted.then(|| self.amqp_tls.unwrap_or(AMQP_TLS))
+    }
+
     /// The doors that are to be opened.
     fn doors(&self) -> Vec<DoorAddress> {
         let door =
@@ -63,6 +72,8 @@ impl Config {
         let doors = [
             door("fila", false, (!self.no_fila).then_some(self.fila)),
             door("fila_tls", true, self.fila_tls_address()),
+            door("amqp", false, (!self.no_amqp).then_some(self.amqp)),
+            door("amqp_tls", true, self.amqp_tls_address()),
             door("http", false, (!self.no_http).then_some(self.http)),
             door("http_tls", true, self.http_tls),
         ];
@@ -123,6 +134,7 @@ impl Config {
             ("tls.key", self.tls_key.is_some()),
             ("tls.client_ca", self.tls_client_ca.is_some()),
             ("fila_tls", self.fila_tls.is_some()),
+            ("amqp_tls", self.amqp_tls.is_some()),
             ("http_tls", self.http_tls.is_some()),
         ];
         for (option, is_set) in needs {
@@ -133,9 +145,10 @@ impl Config {
         if certificate && self.tls_key.is_none() {
             problems.push("tls.certificate is set but tls.key is not".to_owned());
         }
-        if certificate && self.no_fila_tls && self.http_tls.is_none() {
+        if certificate && self.no_fila_tls && self.no_amqp_tls && self.http_tls.is_none() {
             problems.push(
-                "tls.certificate is set but no door uses it: remove no_fila_tls, or set http_tls"
+                "tls.certificate is set but no door uses it: remove no_fila_tls or no_amqp_tls, or \
+                 set http_tls"
                     .to_owned(),
             );
         }

@@ -96,6 +96,11 @@ options! {
     /// Address of the Fila door with TLS, which is open when `tls.certificate` is given. Empty:
     /// 127.0.0.1:5556. Port 0 picks a free port.
     fila_tls: Option<SocketAddr> = "fila_tls", "";
+    /// Address of the AMQP 0-9-1 door. Port 0 picks a free port.
+    amqp: SocketAddr = "amqp", "127.0.0.1:5672";
+    /// Address of the AMQP door with TLS, which is open when `tls.certificate` is given. Empty:
+    /// 127.0.0.1:5671. Port 0 picks a free port.
+    amqp_tls: Option<SocketAddr> = "amqp_tls", "";
     /// Address of the HTTP door. Port 0 picks a free port.
     http: SocketAddr = "http", "127.0.0.1:15672";
     /// Address of the HTTP door with TLS. Empty: it stays closed. Port 0 picks a free port.
@@ -104,6 +109,10 @@ options! {
     no_fila: bool = "no_fila", "false";
     /// Do not open the Fila door with TLS.
     no_fila_tls: bool = "no_fila_tls", "false";
+    /// Do not open the AMQP door.
+    no_amqp: bool = "no_amqp", "false";
+    /// Do not open the AMQP door with TLS.
+    no_amqp_tls: bool = "no_amqp_tls", "false";
     /// Do not open the HTTP door.
     no_http: bool = "no_http", "false";
     /// Allow doors on addresses that other machines can reach, although nobody has to prove who
@@ -157,7 +166,8 @@ options! {
     /// Messages that a fairness key of weight 1 may take in one turn.
     queue_quantum: u32 = "queue.quantum", "1", "1" ..= "1000";
 
-    /// Connections at a time: Fila with and without TLS together, unfinished handshakes included.
+    /// Connections at a time: Fila and AMQP, with and without TLS together, unfinished handshakes
+    /// included.
     /// When all are there, a new one takes the place of the oldest that has not introduced itself.
     limits_connections_max: u32 = "limits.connections_max", "10000", "1" ..= "1000000";
     /// Largest frame that is taken from a peer, and sent to one.
@@ -178,7 +188,7 @@ options! {
     /// Bytes of answers that one connection may leave unread before its requests are not read any
     /// more.
     limits_replies: ByteSize = "limits.replies", "4MiB", "64KiB" ..= "1GiB";
-    /// Memory of all Fila connections together: requests of which a part has come, and what is sent
+    /// Memory of all these connections together: requests of which a part has come, and what is sent
     /// to peers and not read by them. Over it, connections that hold more than their share end.
     limits_connections_memory: ByteSize = "limits.connections_memory", "1GiB", "1MiB" ..= "1TiB";
     /// Queues, their dead-letter queues not counted.
@@ -204,6 +214,19 @@ options! {
     limits_ping_idle: Duration = "limits.ping_idle", "15s", "100ms" ..= "1h";
     /// Time for the answer to that; then the connection is closed.
     limits_pong_timeout: Duration = "limits.pong_timeout", "30s", "100ms" ..= "1h";
+    /// Largest AMQP frame, in either direction; clients may ask for smaller ones.
+    limits_amqp_max_frame: ByteSize = "limits.amqp_max_frame", "128KiB", "4KiB" ..= "16MiB";
+    /// Channels of one AMQP connection.
+    limits_channels_max: u32 = "limits.channels_max", "2047", "1" ..= "65535";
+    /// How often AMQP peers show that they live, when the client does not ask for something else.
+    /// 0s: not at all.
+    limits_heartbeat: Duration = "limits.heartbeat", "60s", "0s" ..= "10h";
+    /// Deliveries of one AMQP channel that are not acknowledged; a consumer without a prefetch limit
+    /// has this one.
+    limits_unacked_max: u32 = "limits.unacked_max", "1000000", "1" ..= "16000000";
+    /// How long an AMQP delivery may stay without acknowledgement; then it is requeued and its
+    /// channel closed. 0s: for ever.
+    limits_ack_timeout: Duration = "limits.ack_timeout", "30m", "0s" ..= "365d";
 
     /// CPU time of one call of a queue's script, and of loading it.
     script_time_limit: Duration = "script.time_limit", "10ms", "1ms" ..= "1s";

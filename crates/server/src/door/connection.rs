@@ -12,7 +12,7 @@
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
-use tanda_engine::{AdminReply, ConnId, Event, KeyTable, Millis, Request};
+use tanda_engine::{Event, KeyTable, Millis, Request};
 use tanda_session::Session;
 use tanda_session::login::{Identity, LoginError};
 use tokio::{
@@ -25,23 +25,20 @@ use tokio::{
 use super::{
     input::Input,
     login::LoginCheck,
+    long::{LONG_INPUT_BYTES, is_long},
     memory::Share,
-    shared::{Door, Protocol},
+    protocol::{Door, Protocol},
+    registration::Registration,
 };
 use crate::{
     listen::{Busy, Guest, Stream},
     server::is_set,
-    shard::{Mailbox, Shard},
+    shard::Mailbox,
 };
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
 /// does not throw that answer away.
 const LINGER: Duration = Duration::from_secs(1);
-
-/// Input that takes longer to decode than others should wait.
-const LONG_INPUT_BYTES: usize = 4 << 20;
-/// Items of an answer that takes longer to encode than others should wait.
-const LONG_ANSWER_ITEMS: usize = 16 << 10;
 
 /// See the module.
 pub(super) struct Connection<P: Protocol> {
@@ -74,23 +71,6 @@ pub(super) struct Connection<P: Protocol> {
     ended: bool,
 }
 
-/// The shard has heard of the connection and not yet that it is gone. Tells it when the task
-/// panics or is dropped.
-struct Registration {
-    shard: Shard,
-    conn: ConnId,
-    known: bool,
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        if self.known {
-            let conn = self.conn;
-            self.shard.try_send(&mut vec![Request::Disconnect { conn }]);
-        }
-    }
-}
-
 /// What woke the task.
 enum Wake {
     Socket,
@@ -116,11 +96,7 @@ impl<P: Protocol> Connection<P> {
         let mut session = door.protocol.session(conn, now, &stream);
         let mut keys = door.shard.keys();
         session.on_keys(now, &keys.borrow_and_update());
-        let registration = Registration {
-            shard: door.shard.clone(),
-            conn,
-            known: false,
-        };
+        let registration = Registration::new(&door.shard, conn);
         let share = Share::new(Arc::clone(&door.memory));
         Self {
             door,
@@ -332,25 +308,8 @@ impl<P: Protocol> Connection<P> {
     /// Keeps account of whether the shard knows the connection; it must hear of the mailbox before
     /// it sees the first request.
     fn note(&mut self, request: &Request) {
-        match request {
-            Request::Connect { .. } => {
-                let mailbox = Arc::clone(&self.mailbox);
-                self.door.shard.open(self.registration.conn, mailbox);
-                self.registration.known = true;
-                self.introduced = self.guest.begin();
-            }
-            Request::Disconnect { .. } => self.registration.known = false,
-            Request::Drained { .. }
-            | Request::Publish { .. }
-            | Request::Settle { .. }
-            | Request::Subscribe { .. }
-            | Request::Grant { .. }
-            | Request::Unsubscribe { .. }
-            | Request::Get { .. }
-            | Request::Pool { .. }
-            | Request::Transaction { .. }
-            | Request::Admin { .. }
-            | Request::ScriptDone { .. } => {}
+        if self.registration.note(request, &self.mailbox) {
+            self.introduced = self.guest.begin();
         }
     }
 
@@ -444,21 +403,4 @@ impl<P: Protocol> Connection<P> {
         // Over or not, the socket closes now.
         drop(timeout(LINGER, drain).await);
     }
-}
-
-fn is_long(event: &Event) -> bool {
-    let items = if let Event::Admin { reply, .. } = event {
-        if let AdminReply::Stats(Ok(stats)) = &**reply {
-            stats.keys.len()
-        } else if let AdminReply::Queues(queues) = &**reply {
-            queues.len()
-        } else {
-            0
-        }
-    } else if let Event::Published { results, .. } = event {
-        results.len()
-    } else {
-        0
-    };
-    items > LONG_ANSWER_ITEMS
 }

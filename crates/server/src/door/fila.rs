@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tanda_engine::{ConnId, Millis};
 use tanda_session::fila::{FilaSession, SessionConfig};
 
-use super::shared::Protocol;
+use super::protocol::Protocol;
 use crate::listen::Stream;
 
 /// What the Fila doors speak.

@@ -1,13 +1,17 @@
 //! The doors that speak a protocol over a socket: one task per connection, the same for all.
 
+mod amqp;
 mod connection;
 mod fila;
 mod input;
 mod login;
+mod long;
 mod memory;
-mod shared;
+mod protocol;
+mod registration;
 
+pub(crate) use amqp::Amqp;
 pub(crate) use fila::Fila;
 pub(crate) use login::Authenticator;
 pub(crate) use memory::Memory;
-pub(crate) use shared::Door;
+pub(crate) use protocol::Commons;

@@ -1,6 +1,6 @@
 //! What all connections of a door share.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use tanda_engine::{ConnId, Millis};
 use tanda_session::Session;
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What a door speaks.
-pub(crate) trait Protocol: std::fmt::Debug + Send + Sync + 'static {
+pub(crate) trait Protocol: fmt::Debug + Send + Sync + 'static {
     /// One connection.
     type Session: Session + Send;
 
@@ -23,18 +23,42 @@ pub(crate) trait Protocol: std::fmt::Debug + Send + Sync + 'static {
     fn session(&self, conn: ConnId, now: Millis, stream: &Stream) -> Self::Session;
 }
 
-/// See the module.
-#[derive(Debug)]
-pub(crate) struct Door<P> {
+/// What all connections of all doors share.
+#[derive(Clone, Debug)]
+pub(crate) struct Commons {
     pub(crate) shard: Shard,
     pub(crate) clock: Clock,
-    pub(crate) protocol: P,
     /// Time without progress in the middle of a frame.
     pub(crate) frame_timeout: Duration,
     /// What all connections hold together.
     pub(crate) memory: Arc<Memory>,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) audit: Arc<Audit>,
+}
+
+impl Commons {
+    /// A door that speaks `protocol`.
+    pub(crate) fn door<P>(&self, protocol: P) -> Door<P> {
+        Door {
+            protocol,
+            commons: self.clone(),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Door<P> {
+    pub(super) protocol: P,
+    pub(super) commons: Commons,
+}
+
+impl<P> Deref for Door<P> {
+    type Target = Commons;
+
+    fn deref(&self) -> &Commons {
+        &self.commons
+    }
 }
 
 impl<P: Protocol> Service for Door<P> {
