@@ -3,13 +3,24 @@
 
 CARGO ?= cargo
 
-.PHONY: run test bench fuzz lint verify fix
+.PHONY: run test clients bench fuzz lint verify fix
 
 run: ## start the broker on its default ports, data in ./tanda-data
 	$(CARGO) run --release -- serve
 
-test: ## all tests; needs Rust, gcc with g++, and make, nothing else
+test: clients ## all tests; needs Rust, gcc with g++, make, Python 3 with venv, and Node.js with npm
 	$(CARGO) test --workspace
+
+CLIENTS := target/clients
+
+clients: $(CLIENTS)/installed ## the clients of others that the tests drive, pinned, into target/clients
+
+$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/amqplib/package-lock.json
+	python3 -m venv $(CLIENTS)
+	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
+	cp tests/clients/amqplib/package.json tests/clients/amqplib/package-lock.json $(CLIENTS)
+	npm ci --silent --no-audit --no-fund --prefix $(CLIENTS)
+	touch $@
 
 TARGET ?= session_input
 SECONDS ?= 600
