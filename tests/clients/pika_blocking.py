@@ -235,6 +235,20 @@ def exchanges_route():
     connection.close()
 
 
+def turns_by_a_header():
+    connection = connect()
+    channel = connection.channel()
+    channel.queue_declare("shared", durable=True, arguments={"x-fairness-key": "tenant"})
+    channel.confirm_delivery()
+    long = "x" * 70_000
+    for tenant in ("big", "big", "big", "small", long, long + "y"):
+        properties = pika.BasicProperties(headers={"tenant": tenant}, delivery_mode=2)
+        channel.basic_publish("", "shared", tenant[:5].encode(), properties)
+    order = drain(channel, "shared")
+    assert order == [b"big", b"small", b"xxxxx", b"big", b"xxxxx", b"big"], order
+    connection.close()
+
+
 def a_wrong_password_is_refused():
     credentials = pika.PlainCredentials("guest", "wrong")
     try:

@@ -162,13 +162,13 @@ impl Bench {
             reply: REPLY,
             request,
         };
-        match self.handle(request).map(|output| output.event) {
-            Some(Event::Admin { reply, .. }) => match *reply {
-                AdminReply::Bound(Ok(())) | AdminReply::ExchangeDeclared(Ok(())) => Ok(()),
-                other => Err(BenchError::Protocol(format!("{other:?}"))),
-            },
-            other => Err(BenchError::Protocol(format!("{other:?}"))),
+        let answer = self.handle(request).map(|output| output.event);
+        if let Some(Event::Admin { reply, .. }) = &answer
+            && let AdminReply::Bound(Ok(())) | AdminReply::ExchangeDeclared(Ok(())) = &**reply
+        {
+            return Ok(());
         }
+        Err(BenchError::Protocol(format!("{answer:?}")))
     }
 
     fn handle(&mut self, request: Request) -> Option<Output> {

@@ -2,15 +2,23 @@
 //!
 //! The clients are what `make clients` installs from their packages, pinned in `tests/clients`.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests outside of a test function"
+)]
+
 use std::{
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Child, ChildStdout, Command, Stdio},
 };
 
 /// A running broker, killed when dropped.
 struct Broker {
     child: Child,
+    /// Open as long as the broker runs: it announces more than is read here.
+    _stdout: BufReader<ChildStdout>,
     data_dir: PathBuf,
     port: String,
 }
@@ -26,12 +34,14 @@ impl Broker {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = lines.next().expect("serve ended").unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
         let addr = line.strip_prefix("amqp listening on ").expect(&line);
-        let port = addr.rsplit(':').next().unwrap().to_owned();
+        let port = addr.trim().rsplit(':').next().unwrap().to_owned();
         Self {
             child,
+            _stdout: stdout,
             data_dir,
             port,
         }
@@ -101,6 +111,7 @@ checks! { pika_blocking, "pika_blocking.py":
     exchanges_route
     a_wrong_password_is_refused
     transactions
+    turns_by_a_header
 }
 
 checks! { amqplib, "amqplib/check.js":

@@ -40,14 +40,7 @@ impl Broker {
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir(&dir).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
-            .args([
-                "serve",
-                "--no-http",
-                "--fila",
-                "127.0.0.1:0",
-                "--amqp",
-                "127.0.0.1:0",
-            ])
+            .args(["serve", "--no-http", "--fila", "127.0.0.1:0", "--no-amqp"])
             .current_dir(&dir)
             .stdout(Stdio::piped())
             .spawn()

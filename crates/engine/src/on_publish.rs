@@ -16,6 +16,9 @@ use crate::{
     PublishTarget, QueueId, ReplyTo, Span,
 };
 
+/// Bytes of a fairness key at most, as in records.
+const FAIRNESS_KEY_BYTES_MAX: usize = 65_535;
+
 impl Engine {
     pub(crate) fn on_publish(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, batch: &PublishBatch) {
         if self.scripts.are_used() && !self.has_room_to_wait(batch) {
@@ -395,10 +398,19 @@ impl Queue {
             return Cow::Borrowed(new.key);
         }
         let header = Content::new(new.form, new.content).header(name.as_bytes());
-        match header {
+        let key = match header {
             Some(Cow::Borrowed(value)) => String::from_utf8_lossy(value),
             Some(Cow::Owned(value)) => String::from_utf8_lossy(&value).into_owned().into(),
             None => Cow::Borrowed(""),
+        };
+        // Headers may be longer than a key can be; those that differ only behind that share a turn.
+        let len = key.floor_char_boundary(FAIRNESS_KEY_BYTES_MAX);
+        match key {
+            Cow::Borrowed(key) => Cow::Borrowed(key.get(..len).unwrap_or_default()),
+            Cow::Owned(mut key) => {
+                key.truncate(len);
+                Cow::Owned(key)
+            }
         }
     }
 

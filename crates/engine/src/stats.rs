@@ -3,7 +3,9 @@
 use crate::engine::{Cx, Engine};
 use crate::jobs::{Job, Work};
 use crate::queues::QueueIndex;
-use crate::{AdminReply, KeyStats, QueueDetails, QueueNotFound, QueueStats, QueueSummary, ReplyTo};
+use crate::{
+    AdminReply, KeyStats, QueueDetails, QueueNotFound, QueueStats, QueueSummary, ReplyTo, VhostId,
+};
 
 /// Lanes looked at in one slice: well below a millisecond.
 const SLICE_LANES: u32 = 4096;
@@ -97,7 +99,9 @@ impl Engine {
             .saturating_add(SLICE_QUEUES)
             .min(self.queues.end());
         for index in walk.next..end {
-            let Some(queue) = self.queues.get(index) else {
+            let found = self.queues.get(index);
+            // Names of other virtual hosts mean nothing where this list is shown.
+            let Some(queue) = found.filter(|it| it.identity.vhost == VhostId::DEFAULT) else {
                 continue;
             };
             walk.queues.push(QueueSummary {

@@ -42,12 +42,12 @@ impl Broker {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut door = |name: &str| {
+        let door = |name: &str| {
             let line = lines.next().unwrap().unwrap();
             let addr = line.strip_prefix(&format!("{name} listening on "));
             addr.unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let (addr, http) = (door("fila"), door("http"));
+        let [addr, _, http] = ["fila", "amqp", "http"].map(door);
         Self {
             child,
             folder,

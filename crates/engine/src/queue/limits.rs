@@ -1,4 +1,5 @@
-//! How full a queue is: its pending messages, and the bytes of their bodies where these are limited.
+//! How full a queue is: its pending messages, and the bytes of their bodies where these are
+//! limited.
 //!
 //! A body's length is not in a message's entry. Queues that limit bytes keep what else each content
 //! has; of messages from before a restart that is not known, and all of their content counts.

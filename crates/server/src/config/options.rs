@@ -188,8 +188,9 @@ options! {
     /// Bytes of answers that one connection may leave unread before its requests are not read any
     /// more.
     limits_replies: ByteSize = "limits.replies", "4MiB", "64KiB" ..= "1GiB";
-    /// Memory of all these connections together: requests of which a part has come, and what is sent
-    /// to peers and not read by them. Over it, connections that hold more than their share end.
+    /// Memory of all these connections together: requests of which a part has come, and what is
+    /// sent to peers and not read by them. Over it, connections that hold more than their share
+    /// end.
     limits_connections_memory: ByteSize = "limits.connections_memory", "1GiB", "1MiB" ..= "1TiB";
     /// Queues, their dead-letter queues not counted.
     limits_queues_max: u32 = "limits.queues_max", "100000", "1" ..= "10000000";
@@ -221,8 +222,8 @@ options! {
     /// How often AMQP peers show that they live, when the client does not ask for something else.
     /// 0s: not at all.
     limits_heartbeat: Duration = "limits.heartbeat", "60s", "0s" ..= "10h";
-    /// Deliveries of one AMQP channel that are not acknowledged; a consumer without a prefetch limit
-    /// has this one.
+    /// Deliveries of one AMQP channel that are not acknowledged; a consumer without a prefetch
+    /// limit has this one.
     limits_unacked_max: u32 = "limits.unacked_max", "1000000", "1" ..= "16000000";
     /// How long an AMQP delivery may stay without acknowledgement; then it is requeued and its
     /// channel closed. 0s: for ever.

@@ -56,8 +56,8 @@ impl Input {
     }
 
     /// Reads once from a socket that is said to be readable. `Ok(None)`: it was not;
-    /// `Ok(Some(0))`: the peer sends no more. `announced` is the length of the frame whose beginning
-    /// is there; `None` when it is not known or not allowed (the session will say so).
+    /// `Ok(Some(0))`: the peer sends no more. `announced` is the length of the frame whose
+    /// beginning is there; `None` when it is not known or not allowed (the session will say so).
     ///
     /// # Errors
     /// What the system says.
