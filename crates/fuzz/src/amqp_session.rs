@@ -2,7 +2,7 @@
 //! between.
 //!
 //! The input is a script. First byte: the bounds of the session, and whether the connection begins
-//! open. Then steps ([`Step`]), each a byte and what it needs. After each step the session's
+//! open. Then steps (`Step`), each a byte and what it needs. After each step the session's
 //! invariants hold, its requests come in the order that is promised, and what it wrote is frames
 //! within the agreed limit that decode.
 

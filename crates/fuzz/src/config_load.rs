@@ -1,6 +1,6 @@
 //! The broker's configuration from any file, environment and flags.
 //!
-//! The input is a script of settings ([`Part`]): well-formed ones of a drawn option in a drawn
+//! The input is a script of settings (`Part`): well-formed ones of a drawn option in a drawn
 //! place, and any text. What is wrong is named with its option, what is right is what was given by
 //! the strongest place, and the text of a secret is shown nowhere.
 

@@ -1,7 +1,7 @@
 //! Lua hooks: any source, for any message, under limits.
 //!
 //! First byte of the input: which hook, and whether the source is text or words, each of which is
-//! one byte ([`WORDS`]). Then the message, then the source. Each call ends in a result that its
+//! one byte (`WORDS`). Then the message, then the source. Each call ends in a result that its
 //! queue can take, or in an error of bounded length; it ends soon, and in bounded memory; and a
 //! decent script of the same host does its work after it as before.
 

@@ -124,7 +124,7 @@ impl Server {
             clock,
             frame_timeout: config.limits_frame_timeout,
             memory: door::Memory::new(settings::usize_of(config.limits_connections_memory)),
-            authenticator: Arc::new(door::Authenticator::default()),
+            authenticator: door::Authenticator::new(authentication),
             audit: Arc::clone(&audit),
         };
         let connections = Tally::new(settings::count(config.limits_connections_max));

@@ -274,7 +274,7 @@ impl<P: Protocol> Connection<P> {
             }
             if let Some(login) = self.session.take_login() {
                 let peer = self.stream.peer_addr();
-                self.login.begin(&self.door.authenticator, login, peer);
+                self.login.begin(self.door.authenticator, login, peer);
             }
             let sent = self.send_requests();
             let wrote = self.write()?;

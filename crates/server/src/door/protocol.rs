@@ -32,7 +32,7 @@ pub(crate) struct Commons {
     pub(crate) frame_timeout: Duration,
     /// What all connections hold together.
     pub(crate) memory: Arc<Memory>,
-    pub(crate) authenticator: Arc<Authenticator>,
+    pub(crate) authenticator: Authenticator,
     pub(crate) audit: Arc<Audit>,
 }
 

@@ -49,7 +49,8 @@ impl Open {
                 return None;
             };
             let envelope = envelopes(published, segment).nth(at)?;
-            publish_fault(link, *error, &envelope)
+            let told = segment.first_tag.is_some();
+            publish_fault(link, *error, &envelope).or_else(|| silent_fault(*error, told))
         });
         if let Some(fault) = fault {
             return self.fail_channel(link, number, &fault.by(basic::Publish::ID));
@@ -111,6 +112,28 @@ fn envelopes<'a>(
         Some(envelope)
     })
     .take(segment.count)
+}
+
+/// What a message does to its channel that could not be taken now, when no confirm tells it: a
+/// publisher that hears nothing would go on losing messages.
+fn silent_fault(error: PublishError, told: bool) -> Option<Fault> {
+    let reason = match error {
+        _ if told => return None,
+        PublishError::Storage => "storage is full or failed",
+        PublishError::Overloaded => "too much waits for the script of its queue",
+        PublishError::ReservedQueueName => "dead-letter queues take no messages from outside",
+        PublishError::QueueNotFound
+        | PublishError::ExchangeNotFound
+        | PublishError::ExchangeInternal
+        | PublishError::Forbidden
+        | PublishError::OrderingKeyMissing
+        | PublishError::TooLarge
+        | PublishError::QueueFull
+        | PublishError::ScriptFailed
+        | PublishError::ScriptTimedOut => return None,
+    };
+    let text = format!("a message was not taken: {reason}");
+    Some(Fault::new(ReplyCode::PreconditionFailed, text))
 }
 
 /// What a refused message does to its channel; `None` for refusals that only a confirm tells.

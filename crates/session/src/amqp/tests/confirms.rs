@@ -174,6 +174,37 @@ fn pitfall_36_a_missing_exchange_ends_the_channel_when_the_answer_comes() {
 }
 
 #[test]
+fn a_publisher_without_confirms_hears_of_messages_that_cannot_be_taken_now() {
+    for (error, reason) in [
+        (PublishError::Storage, "storage is full or failed"),
+        (
+            PublishError::Overloaded,
+            "too much waits for the script of its queue",
+        ),
+        (
+            PublishError::ReservedQueueName,
+            "dead-letter queues take no messages from outside",
+        ),
+    ] {
+        let refused = vec![PublishResult::Refused(error)];
+        let mut peer = Peer::open();
+        peer.send(&plain(1, "q", b"x"));
+        let (token, _) = peer.published();
+        let results = refused.clone();
+        peer.event(Event::Published { token, results });
+        let text = format!("PRECONDITION_FAILED - a message was not taken: {reason}");
+        assert_eq!(peer.lines(), [channel_close(1, 406, &text, (60, 40))]);
+
+        let mut peer = confirming();
+        peer.send(&plain(1, "q", b"x"));
+        let (token, _) = peer.published();
+        let results = refused;
+        peer.event(Event::Published { token, results });
+        assert_eq!(peer.lines(), [nack(1)]);
+    }
+}
+
+#[test]
 fn confirms_of_a_channel_that_was_opened_again_are_not_its_own() {
     let mut peer = confirming();
     peer.send(&plain(1, "q", b"x"));
