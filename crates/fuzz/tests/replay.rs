@@ -133,13 +133,19 @@ fn firemq_decode() {
 }
 
 #[test]
+fn amqp_session() {
+    replay("amqp_session");
+}
+
+#[test]
 fn every_target_has_a_test_and_a_program() {
     let tests = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/replay.rs"));
     let tests = tests.unwrap();
     let manifest = fs::read_to_string(folder("Cargo.toml")).unwrap();
     for target in TARGETS {
         let called = ["replay", "replay_with"].map(|call| format!("{call}(\"{}\"", target.name));
-        assert!(called.iter().any(|call| tests.contains(call)));
+        let is_called = called.iter().any(|call| tests.contains(call));
+        assert!(is_called, "{} has no test", target.name);
         assert!(manifest.contains(&format!("name = \"{}\"", target.name)));
         let program = folder("fuzz_targets").join(format!("{}.rs", target.name));
         assert!(program.exists(), "{}", program.display());

@@ -42,12 +42,14 @@ impl Broker {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let door = |name: &str| {
+        let mut door = |name: &str| {
             let line = lines.next().unwrap().unwrap();
             let addr = line.strip_prefix(&format!("{name} listening on "));
             addr.unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let [addr, _, http] = ["fila", "amqp", "http"].map(door);
+        let [addr, _, http] = ["fila", "amqp", "http"].map(&mut door);
+        // A broker whose announcements nobody reads to the end would end.
+        assert!(lines.next().unwrap().unwrap().starts_with("ready in "));
         Self {
             child,
             folder,

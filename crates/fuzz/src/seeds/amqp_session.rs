@@ -20,15 +20,27 @@ pub(super) fn all() -> Vec<Seed> {
         out.push(40);
         out
     };
+    let methods = [2_u8, 14, 7, 6, 0, 0xF6, 1, 0x31, 5, 4, 3, 11, 13, 8, 9, 10];
+    let turn = |which: u8, flags: u8| {
+        let mut out = vec![step(Step::Known), which];
+        out.extend(answer);
+        out.extend(deliver);
+        out.extend(message(flags, b"body"));
+        out.extend(answer);
+        out.extend(read);
+        out
+    };
     let mut whole = vec![7];
-    for which in [2, 14, 7, 6, 0, 0xF6, 1, 0x31, 5, 4, 3, 11, 13, 8, 9, 10] {
-        whole.extend([step(Step::Known), which]);
-        whole.extend(answer);
-        whole.extend(deliver);
-        whole.extend(message(2, b"body"));
-        whole.extend(answer);
-        whole.extend(read);
-    }
+    whole.extend(methods.iter().flat_map(|which| turn(*which, 2)));
+    // Each method alone, and again while the answer to the first is missing.
+    let alone = methods.iter().map(|which| {
+        let mut out = vec![7];
+        out.extend(turn(*which, 3));
+        out.extend([step(Step::Known), *which, step(Step::Known), *which]);
+        out.extend(read);
+        seed(TARGET, &format!("method-{which}"), out)
+    });
+    let mut seeds: Vec<_> = alone.collect();
     let mut transactions = vec![7, step(Step::Known), 8];
     transactions.extend(message(3, b"in a transaction"));
     transactions.extend(answer);
@@ -45,10 +57,13 @@ pub(super) fn all() -> Vec<Seed> {
     greeting.extend(short(b"AMQP\0\0\x09\x01"));
     greeting.extend([step(Step::Login), 0]);
     greeting.extend(read);
-    vec![
+    let cut = greeting.iter().copied().take(6).collect();
+    seeds.extend([
         seed(TARGET, "conversation", whole),
         seed(TARGET, "transactions", transactions),
         seed(TARGET, "refused", refused),
         seed(TARGET, "greeting", greeting),
-    ]
+        seed(TARGET, "greeting-cut", cut),
+    ]);
+    seeds
 }
