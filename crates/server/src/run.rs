@@ -99,8 +99,10 @@ async fn serve(loaded: Loaded, began: Instant) -> Result<(), RunError> {
 }
 
 fn on_hangup(server: &Server) {
-    if server.reload_certificates() {
+    if server.uses_tls() {
+        // First: what comes of it is logged by another thread.
         tracing::info!("SIGHUP: reading the files of TLS again");
+        server.reload_certificates();
     } else {
         tracing::info!("SIGHUP: nothing to read again, since no door uses TLS");
     }

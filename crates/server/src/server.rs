@@ -191,14 +191,19 @@ impl Server {
         self.addresses.push((socket.door, socket.addr));
     }
 
-    /// Reads the files of TLS again and uses what they hold for new connections. Happens soon, and
-    /// is logged; a file that cannot be used leaves the certificate of before. False when no door
-    /// uses TLS.
-    pub fn reload_certificates(&self) -> bool {
+    /// Whether any door uses TLS.
+    #[must_use]
+    pub const fn uses_tls(&self) -> bool {
+        self.certificates.is_some()
+    }
+
+    /// Reads the files of TLS, if any door uses it, again and uses what they hold for new
+    /// connections. Happens soon, and is logged; a file that cannot be used leaves the certificate
+    /// of before.
+    pub fn reload_certificates(&self) {
         if let Some(certificates) = &self.certificates {
             certificates.reload();
         }
-        self.certificates.is_some()
     }
 
     /// The open doors by name, with the addresses they listen on.
