@@ -15,6 +15,7 @@ mod convert;
 mod envelope;
 pub mod fila;
 pub mod login;
+mod outflow;
 pub mod secret;
 mod session;
 
