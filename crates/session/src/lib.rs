@@ -11,12 +11,19 @@
 
 pub mod amqp;
 pub mod audit;
+mod batch;
+mod consumer_args;
 mod convert;
 mod envelope;
 pub mod fila;
+mod heartbeat;
 pub mod login;
 mod outflow;
+mod pending;
+mod permits;
+mod requests;
 pub mod secret;
 mod session;
+mod unacked;
 
 pub use session::Session;

@@ -4,9 +4,22 @@ use std::collections::BTreeMap;
 
 use tanda_engine::{PublishItem, Settlement, Span};
 
-use super::batch::Batch;
 use super::confirms::Confirms;
-use super::unacked::{HeldMessage, Unacked};
+use crate::batch;
+use crate::permits::Written;
+use crate::unacked::{HeldMessage, Unacked};
+
+/// Number of a channel, and which opening of that number it was.
+pub(super) type ChannelEpoch = (u16, u32);
+
+/// Messages of one read, of any channels.
+pub(super) type Batch = batch::Batch<ChannelEpoch>;
+
+/// Messages of one channel.
+pub(super) type Segment = batch::Segment<ChannelEpoch>;
+
+/// Messages on their way.
+pub(super) type Published = batch::Published<ChannelEpoch>;
 
 /// Whether frames of a channel are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,14 +77,6 @@ pub(super) struct Tx {
     pub(super) settled: Vec<(u64, HeldMessage, Settlement)>,
     /// The exchange that was found to exist last.
     pub(super) found: Option<Vec<u8>>,
-}
-
-/// An exchange the peer may publish to.
-#[derive(Debug)]
-pub(super) struct Written {
-    pub(super) exchange: Vec<u8>,
-    /// Routing keys must be asked for one by one.
-    pub(super) restricts_keys: bool,
 }
 
 /// What must come next of a message.

@@ -8,8 +8,8 @@ use tanda_wire::amqp::{
     Edit, Properties, Property, ReplyCode, ShortStr, Table, TableWriter, Value,
 };
 
-use super::batch::position;
 use super::fault::Fault;
+use crate::batch::position;
 use crate::login::Identity;
 
 /// Where replies go directly (RabbitMQ's direct reply-to).

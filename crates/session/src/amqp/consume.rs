@@ -6,7 +6,7 @@ use tanda_engine::{
     AdminRequest, DeclareQueue, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeSpec,
     ThrottleSpec,
 };
-use tanda_wire::amqp::{Arguments, ReplyCode, Table, Value, basic};
+use tanda_wire::amqp::{Arguments, ReplyCode, basic};
 
 use super::channel::Channel;
 use super::checks::REPLY_TO;
@@ -14,10 +14,11 @@ use super::fault::Fault;
 use super::link::Link;
 use super::names;
 use super::open::Open;
-use super::pending::{CONSUMER_BIT, Call, NO_ANSWER, Waiting};
-use super::throttles;
-use super::unacked::HeldMessage;
+use super::pending::{Call, Waiting};
+use crate::consumer_args;
 use crate::login::Permission;
+use crate::pending::{CONSUMER_BIT, NO_ANSWER};
+use crate::unacked::HeldMessage;
 
 /// Where a consumer is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +151,9 @@ impl Open {
         arguments
             .validate()
             .map_err(|error| Fault::of_layout("arguments", error))?;
-        let priority = priority(arguments, &queue, &link.vhost_name)?;
-        let throttles = throttles::specs(arguments)?;
+        let of = format!("queue '{queue}' in vhost '{}'", link.vhost_name);
+        let priority = consumer_args::priority(arguments, &of).map_err(Fault::of_argument)?;
+        let throttles = consumer_args::throttles(arguments).map_err(Fault::of_argument)?;
         let tag = self.consumer_tag(link, tag);
         let wanted = Wanted {
             channel: number,
@@ -418,22 +420,4 @@ impl Channel {
         });
         self.unacked.put_back(kept);
     }
-}
-
-/// The consumer argument `x-priority`.
-fn priority(arguments: Table<'_>, queue: &str, vhost: &str) -> Result<i32, Fault> {
-    let value = arguments
-        .find(b"x-priority")
-        .map_err(|error| Fault::of_layout("arguments", error))?;
-    let Some(value) = value else { return Ok(0) };
-    let number = value.as_i64().filter(|_| !matches!(value, Value::Bool(_)));
-    let number = number.ok_or_else(|| {
-        Fault::precondition(format!(
-            "invalid arg 'x-priority' for queue '{queue}' in vhost '{vhost}': \
-             {{unacceptable_type,{}}}",
-            value.type_name()
-        ))
-    })?;
-    let clamped = number.clamp(i64::from(i32::MIN), i64::from(i32::MAX));
-    Ok(i32::try_from(clamped).unwrap_or(0))
 }

@@ -13,8 +13,8 @@ use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
-use super::unacked::HeldMessage;
 use crate::convert::Scratch;
+use crate::unacked::HeldMessage;
 
 impl Open {
     /// Takes one event. Those of requests and consumers that ended meanwhile are ignored.

@@ -4,6 +4,8 @@ use tanda_engine::{TopologyCode, TopologyError};
 use tanda_wire::amqp::{MethodId, ReplyCode, Scope};
 use tanda_wire::cursor::{DecodeError, DecodeErrorKind};
 
+use crate::consumer_args::ArgumentError;
+
 /// Something the peer did, or that happened to it, which its channel or connection does not
 /// survive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,10 +82,23 @@ impl Fault {
         Self::new(code, format!("{what}: {error}"))
     }
 
+    /// A consumer's arguments are refused.
+    pub(super) fn of_argument(error: ArgumentError) -> Self {
+        match error {
+            ArgumentError::Layout(error) => Self::of_layout("arguments", error),
+            ArgumentError::Invalid(text) => Self::precondition(text),
+        }
+    }
+
     /// There is no such queue.
     pub(super) fn no_queue(queue: &str, vhost: &str) -> Self {
         let text = format!("no queue '{queue}' in vhost '{vhost}'");
         Self::new(ReplyCode::NotFound, text)
+    }
+
+    /// 403 with a text.
+    pub(super) fn refused(text: String) -> Self {
+        Self::new(ReplyCode::AccessRefused, text)
     }
 
     /// 406 with a text.

@@ -8,10 +8,12 @@ use tanda_wire::amqp::{ShortStr, channel, connection};
 use super::config::AmqpConfig;
 use super::fault::Fault;
 use super::outbound::Outbound;
-use super::pending::{NO_ANSWER, Pending, Waiting};
-use super::requests::Requests;
+use super::pending::{Pending, Waiting};
 use crate::audit::AuditEvent;
 use crate::login::{Identity, Login, Permission};
+use crate::pending::NO_ANSWER;
+use crate::permits::Permits;
+use crate::requests::Requests;
 
 /// Denials that wait to be written down; more are forgotten.
 pub(super) const DENIALS_MAX: usize = 16;
@@ -109,6 +111,28 @@ impl Link {
     pub(super) fn tell(&mut self, request: AdminRequest) {
         let reply = self.reply_to(NO_ANSWER);
         self.requests.push(Request::Admin { reply, request });
+    }
+
+    /// What the peer may do.
+    pub(super) fn permits(&self) -> Permits<'_> {
+        Permits {
+            identity: &*self.identity,
+            vhost: &self.vhost_name,
+        }
+    }
+
+    /// Whether the peer may do something to an exchange or queue.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(super) fn demand(
+        &self,
+        permission: Permission,
+        kind: &str,
+        name: &str,
+    ) -> Result<(), Fault> {
+        let demanded = self.permits().demand(permission, kind, name);
+        demanded.map_err(Fault::refused)
     }
 
     /// Says why the connection ends.

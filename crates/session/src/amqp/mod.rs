@@ -19,7 +19,6 @@
 //! everything behind them: a channel does one thing after the other, as clients expect.
 
 mod alarm;
-mod batch;
 mod channel;
 mod checks;
 mod config;
@@ -31,7 +30,6 @@ mod endings;
 mod events;
 mod fault;
 mod handshake;
-mod heartbeat;
 mod input;
 mod link;
 mod methods;
@@ -39,17 +37,13 @@ mod names;
 mod open;
 mod outbound;
 mod pending;
-mod permits;
 mod publish;
 mod published;
 mod replies;
-mod requests;
 mod sasl;
 mod settle;
-mod throttles;
 mod topology;
 mod tx;
-mod unacked;
 
 #[cfg(test)]
 mod tests;
@@ -60,15 +54,15 @@ use bytes::BytesMut;
 use tanda_engine::{ConnId, Event, Millis, Request, VhostId};
 use tanda_wire::amqp::frame::FRAME_MIN_SIZE;
 
+use crate::heartbeat::Due;
 use crate::login::{Identity, Login, LoginError};
+use crate::requests::Requests;
 pub use config::AmqpConfig;
 use handshake::{Handshake, Turn};
-use heartbeat::Due;
 use link::{Capabilities, Link, Nobody};
 use open::Open;
 use outbound::Outbound;
 use pending::{Pending, Waiting};
-use requests::Requests;
 
 /// How long the engine may wait to hear that deliveries have left, unless something else is said
 /// to it meanwhile.

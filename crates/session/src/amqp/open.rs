@@ -9,14 +9,14 @@ use tanda_wire::amqp::{
 };
 use tanda_wire::cursor::Reader;
 
-use super::batch::Batch;
-use super::channel::{Channel, ChannelState, Channels, Phase};
+use super::channel::{Batch, Channel, ChannelState, Channels, Phase};
 use super::consume::Consumers;
 use super::fault::Fault;
-use super::heartbeat::Heartbeat;
 use super::link::Link;
-use super::pending::{Call, NO_ANSWER, Waiting};
+use super::pending::{Call, Waiting};
 use super::publish::{NO_BODY, NO_HEADER, unexpected};
+use crate::heartbeat::Heartbeat;
+use crate::pending::NO_ANSWER;
 
 /// What a frame does to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

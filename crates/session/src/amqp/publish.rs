@@ -4,18 +4,16 @@
 //! frames. Only a message that is not finished with its read, or that another channel interrupts,
 //! moves to a buffer of its own.
 
-use bytes::Bytes;
-use tanda_engine::{AdminRequest, ExchangeSpec, PublishBatch, Request, Span};
+use tanda_engine::{AdminRequest, ExchangeSpec, Request, Span};
 use tanda_wire::amqp::{Arguments, ContentHeader, ReplyCode, basic};
 
-use super::batch::{Batch, Segment, position, shifted};
-use super::channel::{Channel, Mode, Phase, Tx};
+use super::channel::{Batch, Channel, Mode, Phase, Segment, Tx};
 use super::checks::{self, Publisher};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
-use super::pending::{Call, Published, Waiting};
-use super::permits::demand_write;
+use super::pending::{Call, Waiting};
+use crate::batch::{position, shifted};
 
 /// Bytes of a batch after which it is sent although more can be read.
 const BATCH_BYTES_MAX: usize = 256 << 10;
@@ -41,7 +39,10 @@ impl Open {
         let Some(channel) = self.channels.find(number) else {
             return Ok(());
         };
-        demand_write(link, channel, publish)?;
+        let (exchange, key) = (publish.exchange, publish.routing_key);
+        link.permits()
+            .demand_publish(&mut channel.written, exchange.as_bytes(), key.as_bytes())
+            .map_err(Fault::refused)?;
         self.free_tail(number);
         let Some(channel) = self.channels.find(number) else {
             return Ok(());
@@ -251,7 +252,7 @@ impl Open {
             return;
         }
         let batch = core::mem::take(&mut self.batch);
-        let (published, batch) = into_request(link, batch);
+        let (published, batch) = batch.into_request(link.vhost);
         let token = link.pending.insert(Waiting::Publish(published));
         let reply = link.reply_to(token);
         link.requests.push(Request::Publish { reply, batch });
@@ -324,24 +325,6 @@ fn check_size(link: &Link, body_size: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What is sent, and what is remembered of it.
-pub(super) fn into_request(link: &Link, batch: Batch) -> (Published, PublishBatch) {
-    let data = Bytes::from(batch.data);
-    let published = Published {
-        data: data.clone(),
-        segments: batch.segments,
-    };
-    let request = PublishBatch {
-        vhost: link.vhost,
-        data,
-        items: batch.items,
-        routes: Vec::new(),
-        extra_keys: batch.extra_keys,
-        confirm: batch.confirm,
-    };
-    (published, request)
-}
-
 /// Adds a message whose envelope stands from `at` to the end of the batch's data.
 fn finish(channel: &mut Channel, batch: &mut Batch, at: usize, first_tag: Option<u64>) {
     let partial = &mut channel.partial;
@@ -361,18 +344,18 @@ fn finish(channel: &mut Channel, batch: &mut Batch, at: usize, first_tag: Option
         batch.extra_keys.extend(cc.map(|key| shifted(key, base)));
         for key in partial.bcc.drain(..) {
             is_closed = true;
-            batch.extra_keys.push(append(&mut batch.data, &key));
+            let key = batch.append(&key);
+            batch.extra_keys.push(key);
         }
         let len = position(batch.extra_keys.len()) - start;
         item.extra_keys = Span { start, len };
     }
     if let Some(key) = partial.number_key.take() {
         is_closed = true;
-        item.fairness_key = append(&mut batch.data, key.as_bytes());
+        item.fairness_key = batch.append(key.as_bytes());
     }
     let segment = Segment {
-        channel: channel.number,
-        epoch: channel.epoch,
+        kind: (channel.number, channel.epoch),
         first_tag,
         mandatory: channel.partial.mandatory,
         start: at,
@@ -380,15 +363,6 @@ fn finish(channel: &mut Channel, batch: &mut Batch, at: usize, first_tag: Option
         is_closed,
     };
     batch.push(item, segment);
-}
-
-fn append(data: &mut Vec<u8>, bytes: &[u8]) -> Span {
-    let start = position(data.len());
-    data.extend_from_slice(bytes);
-    Span {
-        start,
-        len: position(bytes.len()),
-    }
 }
 
 impl Tx {

@@ -3,13 +3,12 @@
 use tanda_engine::{PublishError, PublishResult};
 use tanda_wire::amqp::{Arguments, ReplyCode, basic};
 
-use super::batch::Segment;
-use super::channel::{ChannelState, Mode};
+use super::channel::{ChannelState, Mode, Published, Segment};
 use super::deliver::{self, Address};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
-use super::pending::{Published, Waiting};
+use super::pending::Waiting;
 use crate::envelope::Envelope;
 
 impl Open {
@@ -33,11 +32,11 @@ impl Open {
         segment: &Segment,
         results: &[PublishResult],
     ) {
-        let number = segment.channel;
+        let (number, epoch) = segment.kind;
         let Some(channel) = self.channels.find(number) else {
             return;
         };
-        if channel.epoch != segment.epoch || channel.state == ChannelState::Closing {
+        if channel.epoch != epoch || channel.state == ChannelState::Closing {
             return;
         }
         if segment.mandatory {
@@ -48,7 +47,7 @@ impl Open {
             let PublishResult::Refused(error) = result else {
                 return None;
             };
-            let envelope = envelopes(published, segment).nth(at)?;
+            let envelope = published.envelopes(segment).nth(at)?;
             let told = segment.first_tag.is_some();
             publish_fault(link, *error, &envelope).or_else(|| silent_fault(*error, told))
         });
@@ -85,12 +84,12 @@ impl Open {
         }
         let start = deliver::return_start();
         let address = Address {
-            channel: segment.channel,
+            channel: segment.kind.0,
             frame_max: link.frame_max,
             start: &start,
             end: &[],
         };
-        for (envelope, result) in envelopes(published, segment).zip(results) {
+        for (envelope, result) in published.envelopes(segment).zip(results) {
             if *result == PublishResult::Unroutable {
                 let message = deliver::of_envelope(&envelope);
                 link.outbound
@@ -98,20 +97,6 @@ impl Open {
             }
         }
     }
-}
-
-/// The envelopes of a run.
-fn envelopes<'a>(
-    published: &'a Published,
-    segment: &Segment,
-) -> impl Iterator<Item = Envelope<'a>> {
-    let mut rest = published.data.get(segment.start..).unwrap_or_default();
-    core::iter::from_fn(move || {
-        let envelope = Envelope::read(rest)?;
-        rest = rest.get(envelope.len..).unwrap_or_default();
-        Some(envelope)
-    })
-    .take(segment.count)
 }
 
 /// What a message does to its channel that could not be taken now, when no confirm tells it: a

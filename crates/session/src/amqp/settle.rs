@@ -7,7 +7,7 @@ use super::channel::{Channel, Mode};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
-use super::unacked::HeldMessage;
+use crate::unacked::HeldMessage;
 
 /// Settlements of one request at most.
 const ITEMS_MAX: usize = 16 << 10;

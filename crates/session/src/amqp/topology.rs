@@ -10,7 +10,6 @@ use super::link::Link;
 use super::names;
 use super::open::Open;
 use super::pending::Call;
-use super::permits::demand_key;
 use crate::login::Permission;
 
 /// What a restricted user must be allowed to name for the server to name its queue.
@@ -279,9 +278,10 @@ impl Ends {
             Destination::Exchange(name) => link.demand(Permission::Write, "exchange", name)?,
         }
         link.demand(Permission::Read, "exchange", &self.source)?;
-        if link.identity.restricts_keys(&link.vhost_name, &self.source) {
-            demand_key(link, (Permission::Read, &self.source), &self.key)?;
-        }
+        let (permits, access) = (link.permits(), (Permission::Read, &*self.source));
+        permits
+            .demand_key(access, &self.key)
+            .map_err(Fault::refused)?;
         Ok(Box::new(BindingSpec {
             vhost: link.vhost,
             source: self.source,

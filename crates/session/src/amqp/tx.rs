@@ -3,15 +3,13 @@
 use tanda_engine::{PublishError, PublishResult, Request, SettleBatch, SettleResult, Settlement};
 use tanda_wire::amqp::{Arguments, tx};
 
-use super::batch::Batch;
-use super::channel::{Channel, Mode, Tx};
+use super::channel::{Batch, Channel, Mode, Published, Tx};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
-use super::pending::{Call, Published, Waiting};
-use super::publish::into_request;
+use super::pending::{Call, Waiting};
 use super::settle::item;
-use super::unacked::HeldMessage;
+use crate::unacked::HeldMessage;
 
 /// A settlement that waits for a commit.
 type Settled = (u64, HeldMessage, Settlement);
@@ -60,13 +58,11 @@ impl Open {
             return Ok(());
         }
         let Tx { batch, settled, .. } = core::mem::take(&mut **tx);
-        let (published, publish) = into_request(
-            link,
-            Batch {
-                confirm: true,
-                ..batch
-            },
-        );
+        let batch = Batch {
+            confirm: true,
+            ..batch
+        };
+        let (published, publish) = batch.into_request(link.vhost);
         let items = settled.iter().map(|(_, message, it)| item(message, *it));
         let settle = SettleBatch {
             vhost: link.vhost,

@@ -13,7 +13,7 @@ const RETRY_MS: u64 = 2;
 
 /// The queue of one connection.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     queue: VecDeque<Request>,
     /// Refused, in order; ahead of `queue`.
     kept: VecDeque<Request>,
@@ -22,12 +22,12 @@ pub(super) struct Requests {
 
 impl Requests {
     /// Adds a request behind all others.
-    pub(super) fn push(&mut self, request: Request) {
+    pub(crate) fn push(&mut self, request: Request) {
         self.queue.push_back(request);
     }
 
     /// The next request, in the order of `push`. Nothing while refused ones wait for their time.
-    pub(super) fn pop(&mut self, now: Millis) -> Option<Request> {
+    pub(crate) fn pop(&mut self, now: Millis) -> Option<Request> {
         if let Some(at) = self.retry_at {
             if at > now {
                 return None;
@@ -45,29 +45,29 @@ impl Requests {
     }
 
     /// Keeps a request the channel had no room for. Called in the order in which they were popped.
-    pub(super) fn keep(&mut self, now: Millis, request: Request) {
+    pub(crate) fn keep(&mut self, now: Millis, request: Request) {
         self.retry_at.get_or_insert_with(|| now.after_ms(RETRY_MS));
         self.kept.push_back(request);
     }
 
     /// When `pop` has something to offer again.
-    pub(super) const fn retry_at(&self) -> Option<Millis> {
+    pub(crate) const fn retry_at(&self) -> Option<Millis> {
         self.retry_at
     }
 
     /// Whether refused requests wait.
-    pub(super) const fn is_held_up(&self) -> bool {
+    pub(crate) const fn is_held_up(&self) -> bool {
         self.retry_at.is_some()
     }
 
     /// Whether nothing waits, refused requests aside.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// The connection is gone: drops what has no meaning without it, and says `Disconnect` last,
     /// unless the engine never heard of the connection.
-    pub(super) fn on_gone(&mut self, conn: ConnId) {
+    pub(crate) fn on_gone(&mut self, conn: ConnId) {
         self.unkeep();
         if matches!(self.queue.front(), Some(Request::Connect { .. })) {
             self.queue.clear();

@@ -13,21 +13,21 @@ const HOLES_MIN: usize = 1024;
 
 /// A message the peer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HeldMessage {
+pub(crate) struct HeldMessage {
     /// Which.
-    pub(super) id: MessageId,
+    pub(crate) id: MessageId,
     /// Where it was taken from.
-    pub(super) queue: QueueId,
+    pub(crate) queue: QueueId,
     /// The token of the consumer that got it; [`HeldMessage::GET`] for `basic.get`.
-    pub(super) consumer: u32,
+    pub(crate) consumer: u32,
 }
 
 impl HeldMessage {
     /// No consumer has this token.
-    pub(super) const GET: u32 = 0;
+    pub(crate) const GET: u32 = 0;
 
     /// What it costs to remember one, in bytes.
-    pub(super) const BYTES: usize = size_of::<Entry>();
+    pub(crate) const BYTES: usize = size_of::<Entry>();
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,24 +39,24 @@ struct Entry {
 
 /// See the module. The first entry is never a hole.
 #[derive(Debug, Default)]
-pub(super) struct Unacked {
+pub(crate) struct Unacked {
     entries: VecDeque<Entry>,
     holes: usize,
 }
 
 impl Unacked {
     /// How many messages are held.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len() - self.holes
     }
 
     /// Bytes it takes to remember them.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.entries.len() * HeldMessage::BYTES
     }
 
     /// Adds the newest; its tag is above all others.
-    pub(super) fn push(&mut self, tag: u64, message: HeldMessage) {
+    pub(crate) fn push(&mut self, tag: u64, message: HeldMessage) {
         debug_assert!(self.entries.back().is_none_or(|last| last.tag < tag));
         self.entries.push_back(Entry {
             tag,
@@ -74,14 +74,14 @@ impl Unacked {
     }
 
     /// Whether the message of this tag is held.
-    pub(super) fn contains(&self, tag: u64) -> bool {
+    pub(crate) fn contains(&self, tag: u64) -> bool {
         self.position(tag)
             .and_then(|at| self.entries.get(at))
             .is_some_and(|entry| entry.message.is_some())
     }
 
     /// Takes one out.
-    pub(super) fn take(&mut self, tag: u64) -> Option<HeldMessage> {
+    pub(crate) fn take(&mut self, tag: u64) -> Option<HeldMessage> {
         let at = self.position(tag)?;
         let message = self.entries.get_mut(at)?.message.take()?;
         self.holes += 1;
@@ -90,7 +90,7 @@ impl Unacked {
     }
 
     /// Takes all up to and including `tag` out, in order.
-    pub(super) fn take_upto(&mut self, tag: u64, mut each: impl FnMut(u64, HeldMessage)) {
+    pub(crate) fn take_upto(&mut self, tag: u64, mut each: impl FnMut(u64, HeldMessage)) {
         while self.entries.front().is_some_and(|entry| entry.tag <= tag) {
             match self.entries.pop_front() {
                 Some(Entry {
@@ -105,7 +105,7 @@ impl Unacked {
     }
 
     /// Puts back what was taken, in any order.
-    pub(super) fn put_back(&mut self, messages: Vec<(u64, HeldMessage)>) {
+    pub(crate) fn put_back(&mut self, messages: Vec<(u64, HeldMessage)>) {
         let mut all: Vec<Entry> = self.entries.drain(..).collect();
         all.retain(|entry| entry.message.is_some());
         all.extend(messages.into_iter().map(|(tag, message)| Entry {
@@ -118,7 +118,7 @@ impl Unacked {
     }
 
     /// All that are held, in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = HeldMessage> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = HeldMessage> {
         self.entries.iter().filter_map(|entry| entry.message)
     }
 
@@ -138,7 +138,7 @@ impl Unacked {
     }
 
     /// Panics when the count of holes is wrong.
-    pub(super) fn assert_invariants(&self) {
+    pub(crate) fn assert_invariants(&self) {
         let holes = self.entries.iter().filter(|it| it.message.is_none());
         assert_eq!(holes.count(), self.holes, "holes among unacked deliveries");
         let first = self.entries.front();

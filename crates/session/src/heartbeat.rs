@@ -7,7 +7,7 @@ use tanda_engine::Millis;
 
 /// What is to be done now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(crate) enum Due {
     /// Nothing yet.
     Nothing,
     /// Send a heartbeat.
@@ -18,7 +18,7 @@ pub(super) enum Due {
 
 /// The heartbeats of one connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heartbeat {
+pub(crate) struct Heartbeat {
     /// 0: none.
     interval_ms: u64,
     heard_at: Millis,
@@ -29,7 +29,7 @@ pub(super) struct Heartbeat {
 }
 
 impl Heartbeat {
-    pub(super) const fn new(now: Millis, interval_ms: u64) -> Self {
+    pub(crate) const fn new(now: Millis, interval_ms: u64) -> Self {
         Self {
             interval_ms,
             heard_at: now,
@@ -40,12 +40,12 @@ impl Heartbeat {
     }
 
     /// Bytes came.
-    pub(super) const fn on_heard(&mut self, now: Millis) {
+    pub(crate) const fn on_heard(&mut self, now: Millis) {
         self.heard_at = now;
     }
 
     /// The session wants the socket read, or not.
-    pub(super) const fn on_reading(&mut self, now: Millis, reading: bool) {
+    pub(crate) const fn on_reading(&mut self, now: Millis, reading: bool) {
         if self.deaf && reading {
             self.heard_at = now;
         }
@@ -53,7 +53,7 @@ impl Heartbeat {
     }
 
     /// When [`Heartbeat::due`] says something new.
-    pub(super) fn deadline(&self) -> Option<Millis> {
+    pub(crate) fn deadline(&self) -> Option<Millis> {
         if self.interval_ms == 0 {
             return None;
         }
@@ -67,7 +67,7 @@ impl Heartbeat {
     }
 
     /// What is due now, when `said` bytes were said in all. A heartbeat counts as sent.
-    pub(super) fn due(&mut self, now: Millis, said: u64) -> Due {
+    pub(crate) fn due(&mut self, now: Millis, said: u64) -> Due {
         if self.deadline().is_none_or(|at| at > now) {
             return Due::Nothing;
         }
@@ -82,7 +82,7 @@ impl Heartbeat {
     }
 
     /// A heartbeat was appended: it is nothing that was said.
-    pub(super) const fn on_sent(&mut self, said: u64) {
+    pub(crate) const fn on_sent(&mut self, said: u64) {
         self.said = said;
     }
 }
