@@ -184,6 +184,24 @@ impl Identity for Unrestricted {
     }
 }
 
+/// Whoever has not logged in.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Identity for Nobody {
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn may_open(&self, _vhost: &str) -> bool {
+        false
+    }
+
+    fn may(&self, _permission: Permission, _vhost: &str, _name: &str) -> bool {
+        false
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

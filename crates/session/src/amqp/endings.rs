@@ -36,12 +36,10 @@ impl AmqpSession {
     pub fn close(&mut self) {
         self.send_rest();
         self.state = State::Gone;
-        self.drained_due = None;
         self.link.outbound.shut();
         self.link.login = None;
         if core::mem::take(&mut self.link.is_connected) {
-            let conn = self.link.conn;
-            self.link.requests.on_gone(conn);
+            self.link.requests.on_gone();
         }
     }
 

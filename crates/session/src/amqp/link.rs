@@ -57,24 +57,6 @@ pub(super) struct Link {
     pub(super) names_made: u64,
 }
 
-/// Whoever has not logged in.
-#[derive(Debug)]
-pub(super) struct Nobody;
-
-impl Identity for Nobody {
-    fn name(&self) -> &'static str {
-        ""
-    }
-
-    fn may_open(&self, _vhost: &str) -> bool {
-        false
-    }
-
-    fn may(&self, _permission: Permission, _vhost: &str, _name: &str) -> bool {
-        false
-    }
-}
-
 impl Link {
     /// Whether another frame may be decoded.
     pub(super) fn has_room(&self) -> bool {
@@ -82,6 +64,15 @@ impl Link {
             && self.pending.published_bytes() < self.config.publish_bytes_in_flight_max
             && self.outbound.unwritten_replies() <= self.config.reply_bytes_max
             && !self.requests.is_held_up()
+    }
+
+    /// Tells the engine what has left, at once when it is much.
+    pub(super) fn report_drained(&mut self) {
+        if self.is_connected {
+            let bytes = self.outbound.take_drained();
+            let at_once = self.config.outbound_bytes_max / 4;
+            self.requests.on_drained(self.now, bytes, at_once);
+        }
     }
 
     /// Where an answer with this token goes.

@@ -55,18 +55,14 @@ use tanda_engine::{ConnId, Event, Millis, Request, VhostId};
 use tanda_wire::amqp::frame::FRAME_MIN_SIZE;
 
 use crate::heartbeat::Due;
-use crate::login::{Identity, Login, LoginError};
+use crate::login::{Identity, Login, LoginError, Nobody};
 use crate::requests::Requests;
 pub use config::AmqpConfig;
 use handshake::{Handshake, Turn};
-use link::{Capabilities, Link, Nobody};
+use link::{Capabilities, Link};
 use open::Open;
 use outbound::Outbound;
 use pending::{Pending, Waiting};
-
-/// How long the engine may wait to hear that deliveries have left, unless something else is said
-/// to it meanwhile.
-const DRAINED_HOLD_MS: u64 = 20;
 
 /// No frame of a handshake is larger. The specification says 4096; some clients have much to say
 /// of themselves.
@@ -84,8 +80,6 @@ pub struct AmqpSession {
     stall: Stall,
     /// Bytes of the input that were looked at before.
     seen_bytes: usize,
-    /// When the engine must hear of drained deliveries at the latest.
-    drained_due: Option<Millis>,
 }
 
 #[derive(Debug)]
@@ -145,7 +139,7 @@ impl AmqpSession {
             config,
             now,
             pending: Pending::default(),
-            requests: Requests::default(),
+            requests: Requests::new(conn),
             outbound: Outbound::default(),
             identity: Arc::new(Nobody),
             login: None,
@@ -165,7 +159,6 @@ impl AmqpSession {
             alarm: None,
             stall: Stall::None,
             seen_bytes: 0,
-            drained_due: None,
         }
     }
 
@@ -191,12 +184,6 @@ impl AmqpSession {
     /// See [`crate::Session::next_request`].
     #[must_use]
     pub fn next_request(&mut self) -> Option<Request> {
-        if self
-            .drained_due
-            .is_some_and(|at| at <= self.link.now || !self.link.requests.is_empty())
-        {
-            self.report_drained();
-        }
         self.link.requests.pop(self.link.now)
     }
 
@@ -223,7 +210,7 @@ impl AmqpSession {
             }
             State::Closing(_) => self.on_last_event(&event),
         }
-        self.after_output();
+        self.link.report_drained();
         self.after_input();
     }
 
@@ -235,7 +222,7 @@ impl AmqpSession {
     /// The socket took this many bytes of the output.
     pub fn on_written(&mut self, bytes: usize) {
         self.link.outbound.on_written(bytes);
-        self.after_output();
+        self.link.report_drained();
         self.after_input();
     }
 
@@ -276,7 +263,7 @@ impl AmqpSession {
             State::Closing(closing) => Some(closing.give_up_at).filter(|_| !self.is_closing()),
             State::Gone => None,
         };
-        let all = [state, self.drained_due, self.link.requests.retry_at()];
+        let all = [state, self.link.requests.deadline()];
         all.into_iter().flatten().min()
     }
 
@@ -402,31 +389,6 @@ impl AmqpSession {
         let reading = self.wants_read();
         if let State::Open(open) = &mut self.state {
             open.heartbeat.on_reading(self.link.now, reading);
-        }
-    }
-
-    /// Tells the engine what has left, at once when it is much.
-    fn after_output(&mut self) {
-        let drained = self.link.outbound.drained();
-        if drained == 0 || !self.link.is_connected {
-            return;
-        }
-        if drained >= self.link.config.outbound_bytes_max / 4 {
-            self.report_drained();
-        } else {
-            self.drained_due
-                .get_or_insert_with(|| self.link.now.after_ms(DRAINED_HOLD_MS));
-        }
-    }
-
-    fn report_drained(&mut self) {
-        self.drained_due = None;
-        let bytes = self.link.outbound.take_drained();
-        if bytes > 0 {
-            self.link.requests.push(Request::Drained {
-                conn: self.link.conn,
-                bytes,
-            });
         }
     }
 
