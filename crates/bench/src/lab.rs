@@ -128,7 +128,7 @@ impl Lab {
     }
 
     /// A name that no other run used.
-    fn fresh_name(&self, what: &str) -> String {
+    pub(crate) fn fresh_name(&self, what: &str) -> String {
         let serial = self.serial.get() + 1;
         self.serial.set(serial);
         format!("{what}-{}-{serial}", std::process::id())

@@ -7,7 +7,8 @@
 //! ```text
 //!  workloads ──> lab ──> server (process, directory)
 //!      │          └────> door (handshake, queues)
-//!      └──> pump (epoll) ──> link (socket) <──> peers (producer, paced, consumer) ──> tally
+//!      ├──> pump (epoll) ──> link (socket) <──> peers (producer, paced, consumer) ──> tally
+//!      └──> flood (threads): publishers and consumers of AMQP
 //!  meter (time, CPU, memory) ──> report (table, JSON)
 //! ```
 
@@ -15,6 +16,7 @@ mod bare_log;
 mod disk;
 mod door;
 mod error;
+mod flood;
 mod frames;
 mod lab;
 mod link;

@@ -24,6 +24,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Server {
     /// Its Fila door.
     pub(crate) addr: SocketAddr,
+    /// All its doors by name.
+    doors: Vec<(String, SocketAddr)>,
     /// Its process, when known.
     pub(crate) process: Option<Process>,
     /// From starting the process to its line `ready in ..`; zero for one that ran already.
@@ -44,10 +46,21 @@ impl Server {
     pub(crate) const fn running(addr: SocketAddr, process: Option<Process>) -> Self {
         Self {
             addr,
+            doors: Vec::new(),
             process,
             ready: Duration::ZERO,
             started: None,
         }
+    }
+
+    /// The address of a door other than Fila's.
+    pub(crate) fn door(&self, name: &str) -> Result<SocketAddr, BenchError> {
+        let found = self.doors.iter().find(|(door, _)| door == name);
+        found.map(|(_, addr)| *addr).ok_or_else(|| {
+            BenchError::Server(format!(
+                "it has no door named {name}, or was not started by this program"
+            ))
+        })
     }
 
     /// Starts `binary` on an empty directory, which is made at `dir`, with these options beside
@@ -71,9 +84,12 @@ impl Server {
 
     fn of(mut started: Started, at: Instant) -> Result<Self, BenchError> {
         let process = Some(Process::new(started.child.id()));
-        let addr = started.wait_until_ready()?;
+        let doors = started.wait_until_ready()?;
+        let fila = doors.iter().find(|(name, _)| name == "fila");
+        let addr = fila.ok_or_else(|| started.did_not_start())?.1;
         Ok(Self {
             addr,
+            doors,
             process,
             ready: at.elapsed(),
             started: Some(started),
@@ -145,7 +161,7 @@ fn allocated_bytes(dir: &Path) -> u64 {
 
 impl Started {
     /// Reads stdout up to `ready in ..`, and goes on reading it, so that the pipe never fills up.
-    fn wait_until_ready(&mut self) -> Result<SocketAddr, BenchError> {
+    fn wait_until_ready(&mut self) -> Result<Vec<(String, SocketAddr)>, BenchError> {
         let stdout = self.child.stdout.take();
         let (lines, incoming) = mpsc::channel();
         thread::spawn(move || {
@@ -157,17 +173,19 @@ impl Started {
             }
         });
         let deadline = Instant::now() + START_TIMEOUT;
-        let mut addr = None;
+        let mut doors = Vec::new();
         loop {
             let wait = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = incoming.recv_timeout(wait) else {
                 return Err(self.did_not_start());
             };
-            if let Some(text) = line.strip_prefix("fila listening on ") {
-                addr = text.trim().parse().ok();
+            if let Some((name, addr)) = line.split_once(" listening on ")
+                && let Ok(addr) = addr.trim().parse()
+            {
+                doors.push((name.to_owned(), addr));
             }
             if line.starts_with("ready in ") {
-                return addr.ok_or_else(|| self.did_not_start());
+                return Ok(doors);
             }
         }
     }

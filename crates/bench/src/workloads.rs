@@ -1,9 +1,11 @@
 //! What is measured. One file per workload; `docs/benchmarks.md` describes them all.
 
+mod amqp;
 mod backlog;
 mod beside;
 mod big;
 mod enqueue;
+mod flood;
 mod half_frames;
 mod idle;
 mod keys;
@@ -41,6 +43,9 @@ pub(crate) const ALL: &[Workload] = &[
     memory::WORKLOAD,
     half_frames::WORKLOAD,
     beside::WORKLOAD,
+    amqp::STREAM,
+    amqp::CONFIRM,
+    amqp::BACKLOG,
     scripts::WORKLOAD,
     throttles::WORKLOAD,
     big::WORKLOAD,
