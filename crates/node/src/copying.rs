@@ -99,6 +99,7 @@ impl<D: Disk> Node<D> {
 
     pub(crate) fn on_copied(&mut self, outcome: CopyOutcome<D>) {
         let begun = self.snapshots.sequence();
+        let was_closing = self.reclaim.on_closed();
         let (places, written) = match outcome.result {
             Ok(copied) => copied,
             Err(error) => {
@@ -109,6 +110,11 @@ impl<D: Disk> Node<D> {
             }
         };
         self.log.add_cold(written);
+        if was_closing {
+            // What it holds may have left meanwhile.
+            self.sweep_soon();
+            return;
+        }
         let moved = self
             .reclaim
             .on_copied(outcome.writer, outcome.reader, places);

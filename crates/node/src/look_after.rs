@@ -133,20 +133,38 @@ impl<D: Disk> Node<D> {
         self.backup.on_begun(sequence);
     }
 
-    /// A start would use this snapshot from now on: the log says so and may lose its beginning.
+    /// A start would use this snapshot from now on.
     fn on_published(&mut self, published: Published) {
+        if self.name_snapshot(published) {
+            self.pages.on_published(published.sequence);
+            self.reclaim.on_published(published.sequence);
+            self.backup.on_published(&published);
+        }
+    }
+
+    /// The start used a snapshot; the newest that the log names is `named`. If it is an older one,
+    /// the log says now which counts: otherwise nobody would notice, once the beginning of the log
+    /// is gone, that the snapshot is gone as well.
+    pub(crate) fn name_found_snapshot(&mut self, named: u64) {
+        if let Some(found) = self.snapshots.published()
+            && named < found.sequence
+        {
+            self.name_snapshot(found);
+        }
+    }
+
+    /// The log says that this snapshot counts and may lose its beginning.
+    fn name_snapshot(&mut self, published: Published) -> bool {
         let record = snapshot_record(self.now, published.sequence);
         if self.log.append(&record).is_err() {
             // Poisoned: the next call that writes says so.
-            return;
+            return false;
         }
         self.log.set_start(tanda_wal::Lsn(published.at.0));
-        self.pages.on_published(published.sequence);
-        self.reclaim.on_published(published.sequence);
-        self.backup.on_published(&published);
         self.upkeep.note_end(self.now, end_of(&self.log));
         // The segments before go once the next batch after this one says where the log starts.
         self.sweep_once_durable = Some(end_of(&self.log));
+        true
     }
 
     /// Segments whose last message left: they go when that is on disk.

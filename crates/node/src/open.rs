@@ -123,11 +123,11 @@ impl<D: Disk> Node<D> {
         now: Millis,
         progress: &mut dyn FnMut(RecoveryProgress),
     ) -> Result<Self, OpenError> {
-        let rates = Rates::of(&config);
+        let (rates, schedule) = (Rates::of(&config), Schedule::of(&config));
         let mut engine_config = config.engine;
         engine_config.segment_shift = config.log.segment_bytes.trailing_zeros();
         let page_bytes = tanda_engine::page_bytes(engine_config.page_messages);
-        let (log_id, segment_bytes) = (config.log.log_id, config.log.segment_bytes);
+        let log_id = config.log.log_id;
         let mut engine = Engine::new(engine_config);
         let mut replay = Replay::default();
         let looked = look(&*disk, log_id).map_err(disk_failed)?;
@@ -149,12 +149,13 @@ impl<D: Disk> Node<D> {
             loaded.sequence,
         );
         let mut pages = pages.map_err(pages_failed)?;
-        let mut missing = None;
+        let (mut newest_named, mut missing) = (0, None);
         let from = tanda_wal::Lsn(loaded.at.0);
         let log = Log::open(Arc::clone(&disk), config.log, from, &mut |at, record| {
             let at = Lsn(at.0);
-            if let Some(named) = named_snapshot(record).filter(|named| *named > loaded.sequence) {
-                missing = Some(named);
+            newest_named = newest_named.max(named_snapshot(record).unwrap_or(0));
+            if newest_named > loaded.sequence {
+                missing = Some(newest_named);
                 return Err(tanda_wal::ReplayError("its snapshot is missing".into()));
             }
             let read = &mut |slot, into: &mut Vec<u8>| pages.read(slot, into).is_ok();
@@ -173,12 +174,7 @@ impl<D: Disk> Node<D> {
         log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);
         let at = replay.done.at;
-        let schedule = Schedule {
-            log_bytes: config.snapshot_bytes,
-            messages: config.snapshot_messages,
-            segment_bytes,
-        };
-        let found = looked.found;
+        let found = looked.found.as_ref();
         let found = found.map(|found| (found.index, loaded.published(&found.header)));
         let recovered = Recovered {
             engine,
@@ -189,10 +185,12 @@ impl<D: Disk> Node<D> {
             memory_limit: config.memory_limit_bytes,
             rates,
         };
-        Self::start(recovered, now).map_err(|error| OpenError::Record {
+        let mut node = Self::start(recovered, now).map_err(|error| OpenError::Record {
             at,
             problem: error.problem,
-        })
+        })?;
+        node.name_found_snapshot(newest_named);
+        Ok(node)
     }
 }
 

@@ -82,6 +82,8 @@ pub(crate) struct Reclaim<D: Disk> {
     /// Not before this: the rate, or a pause after a failure.
     not_before: Millis,
     writer: Option<Box<ColdWriter<D>>>,
+    /// The writer is away, to close its file. There is no other until it has: a round waits.
+    is_closing: bool,
     /// Emptied segments, with the number of the newest snapshot begun when the last content moved:
     /// a later one must count before they go.
     blocked: BTreeMap<u64, u64>,
@@ -177,6 +179,7 @@ impl<D: Disk> Reclaim<D> {
             stage: Stage::Idle,
             not_before: now.after_ms(CHOOSE_MS),
             writer: None,
+            is_closing: false,
             blocked: BTreeMap::new(),
             pinned: Pinned::default(),
             copied: SegmentUse::default(),
@@ -207,6 +210,7 @@ impl<D: Disk> Reclaim<D> {
 
     pub(crate) const fn next_deadline(&self) -> Option<Millis> {
         match &self.stage {
+            _ if self.is_closing => None,
             Stage::Idle | Stage::Search { .. } => Some(self.not_before),
             Stage::Copy { out, .. } if out.is_empty() => Some(self.not_before),
             Stage::Copy { .. } => None,
@@ -215,7 +219,7 @@ impl<D: Disk> Reclaim<D> {
 
     /// What to do now.
     pub(crate) fn next(&mut self, now: Millis) -> Next<'_> {
-        if now < self.not_before {
+        if now < self.not_before || self.is_closing {
             return Next::Nothing;
         }
         match &mut self.stage {
@@ -351,12 +355,20 @@ impl<D: Disk> Reclaim<D> {
         true
     }
 
-    /// The writer, when no round is under way: its file is to be closed.
+    /// The writer, when no round is under way: its file is to be closed, which ends with
+    /// [`Self::on_closed`].
     pub(crate) const fn take_writer(&mut self) -> Option<Box<ColdWriter<D>>> {
-        match self.stage {
+        let writer = match self.stage {
             Stage::Idle => self.writer.take(),
             Stage::Search { .. } | Stage::Copy { .. } => None,
-        }
+        };
+        self.is_closing |= writer.is_some();
+        writer
+    }
+
+    /// The writer has closed its file, well or not. Whether it was away for that.
+    pub(crate) const fn on_closed(&mut self) -> bool {
+        std::mem::replace(&mut self.is_closing, false)
     }
 
     /// Copying or reading failed: the round is given up, a later one finds what remains. What moved

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use tanda_engine::{Lsn, Millis};
 use tanda_wal::{Disk, DiskCall, DiskError};
 
+use crate::NodeConfig;
 use crate::background::{SnapshotOutcome, SnapshotWork, Step};
 use crate::pages::PAGE_FILE;
 use crate::stream::{StreamHeader, StreamKind, StreamWriter};
@@ -38,6 +39,16 @@ pub(crate) struct Schedule {
     /// Messages stored between two: a start keeps these in memory.
     pub(crate) messages: u64,
     pub(crate) segment_bytes: u64,
+}
+
+impl Schedule {
+    pub(crate) const fn of(config: &NodeConfig) -> Self {
+        Self {
+            log_bytes: config.snapshot_bytes,
+            messages: config.snapshot_messages,
+            segment_bytes: config.log.segment_bytes,
+        }
+    }
 }
 
 /// A snapshot that a start would use.

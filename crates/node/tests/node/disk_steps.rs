@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tanda_engine::{MessageId, Settlement};
-use tanda_node::{Node, OpenError, Restore, RestoreError};
+use tanda_engine::{MessageId, Millis, Settlement};
+use tanda_node::{Node, NodeConfig, OpenError, Restore, RestoreError};
 use tanda_wal::mem_disk::MemDisk;
 
 use crate::backup::{ack, numbers, rest_of, restored, send, small};
+use crate::salvage::copy_of;
 use crate::support::{CONSUMER, START, World, config, named, stored, sub};
 
 /// All records of a backup, if it could be made.
@@ -209,6 +210,83 @@ fn a_snapshot_that_the_log_goes_on_from_must_be_there() {
         }
     }
     panic!("neither of the two is needed");
+}
+
+/// None but those that are asked for.
+fn no_snapshots() -> NodeConfig {
+    NodeConfig {
+        snapshot_bytes: 64 << 20,
+        ..config()
+    }
+}
+
+/// A log of several segments with a whole snapshot of which it does not know: the process was
+/// killed before. Nothing of the first segments is needed but what they say of the last ten.
+fn with_unnamed_snapshot(seed: u64) -> (MemDisk, Millis) {
+    let mut world = World::reopened(MemDisk::new(seed), START, no_snapshots());
+    world.create(named("q"));
+    for _ in 0..30 {
+        world.publish("q", &vec![vec![1; 1_000]; 10]);
+        world.settle_down();
+    }
+    world.node.want_snapshot();
+    let job = loop {
+        world.now = world.now.after_ms(100);
+        world.run();
+        world.flush();
+        if let Some(job) = world.node.take_background() {
+            break job;
+        }
+    };
+    let _outcome = job.run();
+    (world.disk.kill(), world.now)
+}
+
+#[test]
+fn a_snapshot_that_a_start_found_is_needed_as_soon_as_anything_else_is_gone() {
+    let (mut steps, mut refused) = (0, 0);
+    for operations in 0.. {
+        let (disk, now) = with_unnamed_snapshot(operations);
+        disk.crash_after(operations);
+        if let Ok(node) = Node::open(Arc::new(disk.clone()), no_snapshots(), now) {
+            let mut world = World::of(node, disk.clone(), now);
+            assert!(world.node.published_snapshot().is_some());
+            // Everything that was there leaves, and with it the segments.
+            let left = ack(&mut world, 1, 300).len();
+            assert!(left == 300 || disk.is_down());
+            world.publish("q", &vec![vec![2; 1_000]; 10]);
+            world.pass(3_000, 100);
+        }
+        let was_down = disk.is_down();
+        let disk = disk.crash();
+        let mut world = World::reopened(
+            copy_of(&disk, None),
+            now.after_ms(1_000_000),
+            no_snapshots(),
+        );
+        let expected = world.stats("q").counts.depth;
+        disk.damage("snapshot-a", 30);
+        match Node::open(
+            Arc::new(disk.clone()),
+            no_snapshots(),
+            now.after_ms(1_000_000),
+        ) {
+            Ok(node) => {
+                let mut world = World::of(node, disk, now.after_ms(1_000_000));
+                assert_eq!(world.stats("q").counts.depth, expected, "{operations}");
+            }
+            Err(OpenError::Snapshot { .. }) => refused += 1,
+            Err(error) => panic!("{operations}: {error}"),
+        }
+        if !was_down {
+            break;
+        }
+        steps += 1;
+    }
+    assert!(
+        steps > 10 && refused > 0,
+        "{steps} steps, {refused} refused"
+    );
 }
 
 /// Messages that fill segments, leased; their ids and, for each, the segment of its content.

@@ -45,7 +45,7 @@ fn running(config: &NodeConfig) -> (World, BTreeSet<Vec<u8>>) {
     (world, sent)
 }
 
-fn copy_of(disk: &MemDisk, without: Option<&str>) -> MemDisk {
+pub(crate) fn copy_of(disk: &MemDisk, without: Option<&str>) -> MemDisk {
     let copy = MemDisk::new(0);
     for name in disk.names() {
         if Some(name.as_str()) != without {

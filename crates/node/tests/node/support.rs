@@ -45,6 +45,11 @@ impl World {
     /// The node that `disk` holds.
     pub(crate) fn reopened(disk: MemDisk, now: Millis, config: NodeConfig) -> Self {
         let node = Node::open(Arc::new(disk.clone()), config, now).unwrap();
+        Self::of(node, disk, now)
+    }
+
+    /// That node, with its three connections.
+    pub(crate) fn of(node: Node<MemDisk>, disk: MemDisk, now: Millis) -> Self {
         let now = now.max(node.clock_floor());
         let mut world = Self {
             disk,

@@ -67,9 +67,8 @@ impl<D: Disk> Log<D> {
 
     /// The first position of the segment that recovery begins with, as far as the disk says so.
     ///
-    /// Never beyond what [`Self::set_start`] and [`Self::open`] were given. If it is beyond the
-    /// position that the log was opened from, there was a newer one: records between them may be
-    /// gone.
+    /// Never beyond what [`Self::set_start`] was given. If it is beyond the position that the log
+    /// was opened from, there was a newer one: records between them may be gone.
     #[must_use]
     pub const fn claimed_start(&self) -> Lsn {
         Lsn(self.marks.start_claimed)

@@ -141,10 +141,10 @@ impl<D: Disk> Log<D> {
     ///
     /// Calls `replay` for every valid record from `from` on (0 for all), but none that lies before
     /// the segment that the log claims to start with ([`Self::claimed_start`]), in order, with its
-    /// position and bytes. From then on the log starts at `from`. Then a new epoch is begun in a
-    /// new segment, to which a tail that was
+    /// position and bytes. Then a new epoch is begun in a new segment, to which a tail that was
     /// not proven to be synced has been copied: what was replayed is durable when this returns,
-    /// and nothing else of the old tail can come back.
+    /// and nothing else of the old tail can come back. The log goes on to claim the start that it
+    /// had; [`Self::set_start`] moves it to `from`.
     ///
     /// Records above [`Self::proven`] may get new positions; `replay` sees the new ones.
     ///

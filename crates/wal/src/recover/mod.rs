@@ -132,8 +132,8 @@ struct OldLog<F> {
     passed_over: Vec<Live<F>>,
     /// Proven end of the log.
     proven_end: u64,
-    /// Where the log starts: the base of the oldest segment that is replayed, if one has proven
-    /// records.
+    /// Where the log starts: where it said so before or, when all of it is replayed, the base of
+    /// the oldest segment, if one has proven records.
     start: Option<u64>,
 }
 
@@ -190,10 +190,9 @@ impl<F: DiskFile> OldLog<F> {
             segments.push(reader::replay_segment(&newest, end, config, &mut replay)?);
         }
         if from > Lsn(0) {
-            // Not beyond `from`: who comes with the same position again must not seem to be late.
-            let window = geometry.base(geometry.index_of(from.0));
-            let latest = window.max(scan.start);
-            start = Some(start.map_or(latest, |base| base.min(latest)));
+            // What lets the caller begin here may be lost before the log says so: what lies between
+            // stays until then.
+            start = Some(scan.start);
         }
         Ok(Self {
             start,

@@ -20,6 +20,14 @@ fn twenty() -> (MemDisk, Log<MemDisk>, Vec<Lsn>) {
     (disk, log, written)
 }
 
+/// The same, of which a start needs the last only.
+fn twenty_of_which_one() -> (MemDisk, Vec<Lsn>) {
+    let (disk, mut log, written) = twenty();
+    log.set_start(written[19]);
+    idle(&mut log).unwrap();
+    (disk, written)
+}
+
 fn all_windows(disk: &MemDisk) -> BTreeSet<u64> {
     let live = live_segments(disk);
     live.into_iter().map(|(index, _)| index).collect()
@@ -36,18 +44,42 @@ fn replay_begins_at_the_position_and_older_segments_stay_readable() {
         let (mut log, replayed) = open_from(&copy, &tiny(), at, &windows).unwrap();
         assert_eq!(number_of(&replayed[0].1), from);
         assert_eq!(replayed.len(), 20 - from);
-        assert_eq!(log.claimed_start().0, at.0 / 16384 * 16384);
         for (number, at) in written.iter().enumerate() {
             assert_eq!(log.read(*at, 30).unwrap(), record(number, 30));
         }
         flush(&mut log).unwrap();
         assert_eq!(log.stats().bytes_on_disk, copy.used_bytes());
+        log.set_start(at);
+        idle(&mut log).unwrap();
+        assert_eq!(log.claimed_start().0, at.0 / 16384 * 16384);
         drop(log);
-        // What was opened from there stays the start, and what was kept stays.
+        // That stays the start, and what was kept stays.
         let (mut log, replayed) = open_from(&copy, &tiny(), Lsn(0), &windows).unwrap();
         assert!(number_of(&replayed[0].1) <= from);
         assert!(replayed[0].0.0 / 16384 == at.0 / 16384);
         assert_eq!(log.read(written[0], 30).unwrap(), record(0, 30));
+    }
+}
+
+#[test]
+fn a_log_opened_from_a_position_can_be_opened_from_its_start_until_it_says_otherwise() {
+    let (disk, log, written) = twenty();
+    let start = log.claimed_start();
+    drop(log);
+    for from in [19, 8, 14, 19] {
+        let (mut log, replayed) =
+            open_from(&disk, &tiny(), written[from], &BTreeSet::new()).unwrap();
+        assert_eq!(number_of(&replayed[0].1), from);
+        assert_eq!(log.claimed_start(), start);
+        for at in &written {
+            log.free_segment(at.0 >> 14);
+        }
+        idle(&mut log).unwrap();
+        drop(log);
+        let copy = crate::support::copy_of(&disk);
+        let (_, replayed) = open_from(&copy, &tiny(), Lsn(0), &BTreeSet::new()).unwrap();
+        let all: Vec<Vec<u8>> = (0..20).map(|number| record(number, 30)).collect();
+        assert_eq!(contents(&replayed), all);
     }
 }
 
@@ -75,6 +107,8 @@ fn kept_segments_are_named_by_any_of_their_windows() {
             log.read(middle, 1000).unwrap(),
             record(0, 100_000)[70_000..71_000]
         );
+        log.set_start(at);
+        idle(&mut log).unwrap();
         assert!(log.free_segment(window));
         assert!(!log.free_segment(window));
         assert_eq!(log.segment_windows(window), None);
@@ -85,8 +119,7 @@ fn kept_segments_are_named_by_any_of_their_windows() {
 
 #[test]
 fn what_is_not_kept_becomes_spare_and_what_is_missing_is_refused() {
-    let (disk, log, written) = twenty();
-    drop(log);
+    let (disk, written) = twenty_of_which_one();
     let before = disk.used_bytes();
     let from = written[19];
     let kept = written[0].0 >> 14;
@@ -154,8 +187,7 @@ fn a_log_that_starts_behind_the_position_is_refused_and_left_alone() {
 
 #[test]
 fn nothing_becomes_spare_before_the_caller_has_said_what_it_keeps() {
-    let (disk, log, written) = twenty();
-    drop(log);
+    let (disk, written) = twenty_of_which_one();
     let mut log = Log::open(
         std::sync::Arc::new(disk),
         tiny(),
