@@ -4,8 +4,8 @@ use crate::{
     AclOf, ApiKeyInfo, ApiKeyNotFound, BindingInfo, BindingSpec, Bootstrapped, BucketStats,
     CreateApiKeyError, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeSpec, Grant,
     KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueCounts, QueueSpec,
-    SetAclError, ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError, VhostId,
-    VhostInfo,
+    SetAclError, ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError, UserReply,
+    UserRequest, VhostId, VhostInfo,
 };
 
 /// A rare request.
@@ -128,6 +128,8 @@ pub enum AdminRequest {
         /// Its id, as operators see it.
         id: String,
     },
+    /// Make, change and delete users and their permissions.
+    User(UserRequest),
     /// Ask for a virtual host by name.
     OpenVhost {
         /// Its name.
@@ -228,6 +230,7 @@ impl AdminRequest {
                 let grant = |grant: &Grant| size_of::<Grant>() + grant.pattern.len();
                 id.len() + grants.iter().map(grant).sum::<usize>()
             }
+            Self::User(request) => request.weight_bytes(),
             Self::OpenVhost { name }
             | Self::CreateVhost { name }
             | Self::DeleteVhost { name }
@@ -315,6 +318,8 @@ pub enum AdminReply {
     AclSet(Result<ApiKeyInfo, SetAclError>),
     /// An API key's permissions.
     Acl(Result<AclOf, ApiKeyNotFound>),
+    /// Of users and permissions.
+    User(UserReply),
     /// The virtual host that was asked for.
     Vhost(Result<VhostId, TopologyError>),
     /// Made or deleted.

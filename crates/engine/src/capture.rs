@@ -2,11 +2,12 @@
 //! engine goes on ([ADR 5](../../../docs/adr/0005-snapshots-pages-cold-segments.md)).
 //!
 //! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole
-//! by its records (a queue's policies and positions, runtime configuration, API keys, virtual
-//! hosts, exchanges and bindings, the shard's switches, what a key weighs, remembered keys) may be
-//! newer than the position: the records after it set it again.
+//! by its records (a queue's policies and positions, runtime configuration, API keys, users,
+//! virtual hosts, exchanges and bindings, the shard's switches, what a key weighs, remembered keys)
+//! may be newer than the position: the records after it set it again.
 
 use core::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use crate::engine::{Cx, Engine};
 use crate::keys::{ApiKeyId, encode_acl, encode_key};
@@ -41,6 +42,8 @@ enum Stage {
     /// API keys after this one.
     ApiKeys(ApiKeyId),
     Topology(Cursor),
+    /// Users after this one; before the first of them what is remembered of those that are gone.
+    Users(Option<Arc<str>>),
     /// Buckets of throttles from this one on.
     Buckets(u32),
     /// A queue's own record; from here on of each queue.
@@ -105,7 +108,16 @@ impl Engine {
                     let mut budget = left.saturating_add(1);
                     let next = self.topology.capture(capture.now, cursor, &mut budget, out);
                     left = left.min(budget);
-                    capture.stage = next.map_or(Stage::Buckets(0), Stage::Topology);
+                    capture.stage = next.map_or(Stage::Users(None), Stage::Topology);
+                }
+                Stage::Users(after) => {
+                    let next = self.users.capture(capture.now, after.as_deref(), out);
+                    let is_over = next.is_none();
+                    capture.stage = if is_over {
+                        Stage::Buckets(0)
+                    } else {
+                        Stage::Users(next)
+                    };
                 }
                 Stage::Buckets(from) => {
                     let as_of = (capture.now, capture.position);
@@ -227,6 +239,7 @@ impl Engine {
             | Stage::KeyCounters
             | Stage::ApiKeys(_)
             | Stage::Topology(_)
+            | Stage::Users(_)
             | Stage::Buckets(_)
             | Stage::Record => {
                 out.extend(self.queue_record(capture.queue, capture.now));

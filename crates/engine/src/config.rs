@@ -114,6 +114,14 @@ pub struct Limits {
     pub pattern_bytes_max: usize,
     /// Bytes of the patterns of all API keys.
     pub pattern_total_bytes_max: usize,
+    /// Users.
+    pub users_max: u32,
+    /// Bytes of one regular expression of a user's permissions.
+    pub regex_bytes_max: usize,
+    /// Bytes of the permissions of all users, names included.
+    pub regex_total_bytes_max: usize,
+    /// Exchanges for which one user has topic permissions.
+    pub topic_permissions_max: usize,
     /// Virtual hosts.
     pub vhosts_max: u32,
     /// Exchanges of all virtual hosts, with those that each has from the beginning.
@@ -142,6 +150,10 @@ impl Default for Limits {
             permissions_max: 256,
             pattern_bytes_max: 255,
             pattern_total_bytes_max: 32 << 20,
+            users_max: 10_000,
+            regex_bytes_max: 4_096,
+            regex_total_bytes_max: 32 << 20,
+            topic_permissions_max: 1_000,
             vhosts_max: 1_000,
             exchanges_max: 100_000,
             bindings_max: 1_000_000,

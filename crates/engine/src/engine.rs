@@ -22,6 +22,7 @@ use crate::segments::SegmentRefs;
 use crate::store::StoreScratch;
 use crate::throttle::Throttles;
 use crate::topology::{RouteScratch, Topology};
+use crate::users::Users;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
 };
@@ -44,6 +45,7 @@ pub struct Engine {
     /// Runtime configuration.
     pub(crate) runtime: Arc<BTreeMap<String, String>>,
     pub(crate) keys: Keys,
+    pub(crate) users: Users,
     pub(crate) topology: Topology,
     pub(crate) routes: RouteScratch,
     pub(crate) shard: ShardState,
@@ -118,6 +120,7 @@ impl Engine {
             consumers: Consumers::new(&hasher),
             runtime: Arc::default(),
             keys: Keys::new(&hasher),
+            users: Users::new(),
             topology: Topology::new(&hasher),
             routes: RouteScratch::default(),
             shard: ShardState::default(),
@@ -235,6 +238,7 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
+        let config = config + self.users.memory_bytes();
         let config = config + self.topology.memory_bytes();
         let records = self.record.capacity() + self.store.record.capacity();
         let scratch = records + self.atomic.memory_bytes();
@@ -321,6 +325,7 @@ impl Engine {
     /// When an invariant does not hold.
     pub fn assert_invariants(&self) {
         self.keys.assert_invariants();
+        self.users.assert_invariants();
         self.topology.assert_invariants(|id, vhost| {
             let index = self.queues.index_of(id);
             let queue = index.map(|index| self.queues.at(index));

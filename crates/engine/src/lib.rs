@@ -74,6 +74,7 @@ mod throttle;
 mod timers;
 mod topology;
 mod transaction;
+mod users;
 mod validate;
 mod write_leases;
 
@@ -124,4 +125,9 @@ pub use throttle::{
 pub use topology::{
     BindingInfo, BindingSpec, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeKind,
     ExchangeSpec, TopologyCode, TopologyError, VhostInfo,
+};
+pub use users::{
+    NewTopicPermissions, NewUser, NewVhostPermissions, PasswordChange, PasswordHash,
+    PermissionError, PutUserError, TopicPermissions, User, UserId, UserNotFound, UserReply,
+    UserRequest, UserTable, VhostPermissions,
 };

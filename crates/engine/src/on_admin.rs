@@ -76,6 +76,7 @@ impl Engine {
                 AdminReply::AclSet(self.set_acl(cx, &id, grants))
             }
             AdminRequest::GetAcl { id } => AdminReply::Acl(self.acl(&id)),
+            AdminRequest::User(request) => AdminReply::User(self.on_user(cx, request)),
             AdminRequest::OpenVhost { name } => AdminReply::Vhost(self.open_vhost(&name)),
             AdminRequest::CreateVhost { name } => {
                 AdminReply::VhostChanged(self.create_vhost(cx, &name))

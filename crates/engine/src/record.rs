@@ -72,6 +72,10 @@ pub(crate) enum Kind {
     Exchange = 23,
     /// A binding was made or removed.
     Binding = 24,
+    /// A user was made, changed or deleted, or what is remembered of those that are gone.
+    User = 25,
+    /// What a user may do.
+    Permission = 26,
     /// Records that happened together: all of them count, or none.
     Atomic = 27,
 }
@@ -103,6 +107,8 @@ impl Kind {
             22 => Self::Vhost,
             23 => Self::Exchange,
             24 => Self::Binding,
+            25 => Self::User,
+            26 => Self::Permission,
             27 => Self::Atomic,
             _ => return None,
         })

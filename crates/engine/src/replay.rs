@@ -162,7 +162,14 @@ impl Engine {
             Kind::Throttle => self.apply_throttle(rec, at, header, &mut reader),
             Kind::ApiKey => self.keys.apply_key(&mut reader),
             Kind::Acl => self.keys.apply_acl(&mut reader),
-            Kind::Vhost => self.topology.apply_vhost(&mut reader),
+            Kind::Vhost => {
+                if let Some(gone) = self.topology.apply_vhost(&mut reader)? {
+                    self.users.forget_vhost(&gone);
+                }
+                Ok(())
+            }
+            Kind::User => self.users.apply_user(&mut reader),
+            Kind::Permission => self.users.apply_permission(&mut reader),
             Kind::Exchange => self.topology.apply_exchange(&mut reader),
             Kind::Binding => self.topology.apply_binding(&mut reader),
             // Whoever reads the log knows which snapshot it has.

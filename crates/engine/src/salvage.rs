@@ -76,6 +76,8 @@ impl Engine {
             | Kind::Vhost
             | Kind::Exchange
             | Kind::Binding
+            | Kind::User
+            | Kind::Permission
             | Kind::Image
             | Kind::Remembered
             | Kind::Classified

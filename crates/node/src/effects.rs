@@ -313,6 +313,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::ApiKeyRevoked(_)
         | AdminReply::AclSet(_)
         | AdminReply::Acl(Err(_))
+        | AdminReply::User(_)
         | AdminReply::Vhost(_)
         | AdminReply::VhostChanged(_)
         | AdminReply::ExchangeDeclared(_)

@@ -12,7 +12,7 @@ use crate::background::CopyWork;
 use crate::backup::Backup;
 use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
-use crate::keys::PublishedKeys;
+use crate::keys::PublishedTables;
 use crate::log_journal::LogJournal;
 use crate::pages::PageFile;
 use crate::reclaim::{Rates, Reclaim};
@@ -54,7 +54,7 @@ pub struct Node<D: Disk> {
     pub(crate) pages: PageFile<D>,
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) reclaim: Reclaim<D>,
-    pub(crate) published_keys: PublishedKeys,
+    pub(crate) tables: PublishedTables,
     /// Contents that are to be copied in the background.
     pub(crate) copy: Option<CopyWork<D>>,
     pub(crate) is_background_out: bool,
@@ -126,7 +126,7 @@ impl<D: Disk> Node<D> {
             pages,
             snapshots,
             reclaim: Reclaim::new(now, rates),
-            published_keys: PublishedKeys::default(),
+            tables: PublishedTables::default(),
             copy: None,
             is_background_out: false,
             backup: Backup::None,
@@ -203,7 +203,7 @@ impl<D: Disk> Node<D> {
             return;
         }
         let durable = self.durable();
-        self.published_keys.on_durable(durable);
+        self.tables.on_durable(durable);
         while let Some((conn, event)) = self.effects.pop(durable) {
             self.release(conn, event);
         }
@@ -367,10 +367,8 @@ impl<D: Disk> Node<D> {
             return result;
         }
         let durable = self.durable();
-        if let Some(table) = self.engine.take_keys() {
-            self.published_keys.push(end_of(&self.log), table);
-            self.published_keys.on_durable(durable);
-        }
+        let end = end_of(&self.log);
+        self.tables.take_from(&mut self.engine, (end, durable));
         let mut outputs = core::mem::take(&mut self.outputs);
         for output in outputs.drain(..) {
             if let Some((conn, event)) = self.effects.offer(output, durable) {

@@ -46,7 +46,7 @@ pub(crate) use router::{LastRoute, RouteScratch};
 const ALTERNATE: &str = "alternate-exchange";
 
 /// The name of the virtual host that always exists.
-const DEFAULT_VHOST: &str = "/";
+pub(crate) const DEFAULT_VHOST: &str = "/";
 
 /// Exchanges that every virtual host has, in the order of their ids.
 const PREDECLARED: [(&str, ExchangeKind); 6] = [
@@ -109,17 +109,17 @@ impl Topology {
     }
 
     /// Replicated: a virtual host exists, with the exchanges that all have. Of two of one name the
-    /// older was deleted before the newer was made.
-    fn add_vhost(&mut self, id: VhostId, name: Arc<str>) {
+    /// older was deleted before the newer was made; its name is returned.
+    fn add_vhost(&mut self, id: VhostId, name: Arc<str>) -> Option<Arc<str>> {
         self.next_vhost = self.next_vhost.max(id.0.saturating_add(1));
         if self.vhosts.contains_key(&id) {
-            return;
+            return None;
         }
-        match self.find_vhost(&name) {
-            Some(other) if other > id => return,
+        let older = match self.find_vhost(&name) {
+            Some(other) if other > id => return None,
             Some(other) => self.remove_vhost(other),
-            None => {}
-        }
+            None => None,
+        };
         self.bytes += 256 + name.len();
         self.vhosts.insert(id, name);
         for (n, (name, kind)) in (0..).zip(PREDECLARED) {
@@ -137,6 +137,7 @@ impl Topology {
                 args: bytes::Bytes::new(),
             });
         }
+        older
     }
 
     /// At the end of recovery, when a part of the log was lost: a virtual host that has queues gets
@@ -152,16 +153,15 @@ impl Topology {
         self.add_vhost(id, name.into());
     }
 
-    /// Replicated: a virtual host is gone with its exchanges and bindings.
-    fn remove_vhost(&mut self, vhost: VhostId) {
+    /// Replicated: a virtual host is gone with its exchanges and bindings. Returns its name.
+    fn remove_vhost(&mut self, vhost: VhostId) -> Option<Arc<str>> {
         self.next_vhost = self.next_vhost.max(vhost.0.saturating_add(1));
-        let Some(name) = self.vhosts.remove(&vhost) else {
-            return;
-        };
+        let name = self.vhosts.remove(&vhost)?;
         self.bytes = self.bytes.saturating_sub(256 + name.len());
         for id in self.exchanges_of(vhost) {
             self.remove_exchange(id);
         }
+        Some(name)
     }
 
     fn exchanges_of(&self, vhost: VhostId) -> Vec<ExchangeId> {

@@ -73,6 +73,7 @@ impl Engine {
         encode_vhost_gone(&mut self.record, cx.now, id);
         self.append_topology(cx);
         self.topology.remove_vhost(id);
+        self.users.forget_vhost(name);
         Ok(())
     }
 

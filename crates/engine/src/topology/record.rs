@@ -1,6 +1,7 @@
 //! Records of virtual hosts, exchanges and bindings (docs/formats/records.md).
 
 use core::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -240,18 +241,23 @@ impl Topology {
     }
 
     /// Applies a `Vhost` record.
-    pub(crate) fn apply_vhost(&mut self, reader: &mut Reader<'_>) -> Result<(), ReplayError> {
+    ///
+    /// Returns the name of the virtual host that is gone by it.
+    pub(crate) fn apply_vhost(
+        &mut self,
+        reader: &mut Reader<'_>,
+    ) -> Result<Option<Arc<str>>, ReplayError> {
         match reader.u8()? {
             vhost::THERE => {
                 let id = VhostId(reader.u32()?);
-                self.add_vhost(id, reader.short()?.into());
+                return Ok(self.add_vhost(id, reader.short()?.into()));
             }
             vhost::GONE => {
                 let id = VhostId(reader.u32()?);
                 if id == VhostId::DEFAULT {
                     return Err(reader.problem("the default virtual host is gone"));
                 }
-                self.remove_vhost(id);
+                return Ok(self.remove_vhost(id));
             }
             vhost::COUNTERS => {
                 self.next_vhost = self.next_vhost.max(reader.u32()?);
@@ -259,7 +265,7 @@ impl Topology {
             }
             n => return Err(reader.problem(&format!("a Vhost record of what is unknown ({n})"))),
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Applies an `Exchange` record.

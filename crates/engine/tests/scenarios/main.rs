@@ -46,3 +46,4 @@ mod throttle_stats;
 mod throttles;
 mod transactions;
 mod undelivered;
+mod users;

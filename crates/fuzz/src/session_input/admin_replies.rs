@@ -6,9 +6,10 @@ use tanda_engine::{
     AclOf, AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, ApiKeyNotFound, Bootstrapped,
     BucketStats, CheckScriptsError, ClusterStatus, CreateApiKeyError, CreateQueueError, Defaults,
     DeleteQueueError, Grant, KeyKind, KeyPart, KeyStats, Millis, MissingThrottleKey, Permission,
-    QueueCounts, QueueDetails, QueueExplanation, QueueNotFound, QueueSpec, QueueStats,
-    QueueSummary, Rebalancing, RedriveError, Redriven, RuntimeConfigError, SetAclError,
-    ThrottleLimit, ThrottleNotFound, ThrottleStats, ThrottleSummary, UpdateQueueError,
+    PermissionError, PutUserError, QueueCounts, QueueDetails, QueueExplanation, QueueNotFound,
+    QueueSpec, QueueStats, QueueSummary, Rebalancing, RedriveError, Redriven, RuntimeConfigError,
+    SetAclError, ThrottleLimit, ThrottleNotFound, ThrottleStats, ThrottleSummary, UpdateQueueError,
+    UserNotFound, UserReply,
 };
 
 use super::topology_replies;
@@ -24,7 +25,7 @@ pub(super) type Make = fn(&mut Script<'_>) -> AdminReply;
 const FITTING: u8 = 64;
 
 /// All kinds; stored inputs know them by their places, so more come at the end.
-const ALL: [Make; 37] = [
+const ALL: [Make; 38] = [
     CREATED,
     CREATE_REFUSED,
     UPDATE_REFUSED,
@@ -62,6 +63,7 @@ const ALL: [Make; 37] = [
     ACL,
     KEY_UNKNOWN,
     TOPOLOGY,
+    USER,
 ];
 
 const CREATED: Make = |script| AdminReply::Created(Ok(text(script)));
@@ -134,6 +136,19 @@ const ACL_SET: Make = |script| AdminReply::AclSet(Ok(key(script)));
 const ACL_REFUSED: Make = |script| AdminReply::AclSet(Err(acl_refused(script)));
 const ACL: Make = |script| AdminReply::Acl(Ok(acl(script)));
 
+const USER: Make = |script| {
+    AdminReply::User(match script.pick(8) {
+        0 => UserReply::Put(Ok(true)),
+        1 => UserReply::Put(Err(PutUserError::Storage)),
+        2 => UserReply::Seeded(Ok(false)),
+        3 => UserReply::Deleted(Ok(())),
+        4 => UserReply::Deleted(Err(UserNotFound)),
+        5 => UserReply::Rehashed(true),
+        6 => UserReply::PermissionsChanged(Ok(())),
+        _ => UserReply::PermissionsChanged(Err(PermissionError::VhostNotFound)),
+    })
+};
+
 const TOPOLOGY: Make = |script| {
     let byte = script.byte();
     drawn(script, &topology_replies::ALL, byte)
@@ -165,6 +180,7 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         AdminRequest::ListApiKeys => &[KEYS],
         AdminRequest::SetAcl { .. } => &[ACL_SET, ACL_REFUSED],
         AdminRequest::GetAcl { .. } => &[ACL, KEY_UNKNOWN],
+        AdminRequest::User(_) => &[USER],
         AdminRequest::OpenVhost { .. }
         | AdminRequest::CreateVhost { .. }
         | AdminRequest::DeleteVhost { .. }
@@ -420,6 +436,7 @@ mod tests {
             | AdminReply::QueueDeclared(_)
             | AdminReply::QueueRemoved(_)
             | AdminReply::QueuePurged(_) => 23,
+            AdminReply::User(_) => 24,
         }
     }
 
@@ -427,7 +444,7 @@ mod tests {
     fn every_kind_of_answer_is_drawn() {
         let kinds = (0..=u8::MAX).map(|byte| place(&any(&mut Script::new(&[byte]))));
         let drawn: BTreeSet<u8> = kinds.collect();
-        assert_eq!(drawn, (0..24).collect());
+        assert_eq!(drawn, (0..25).collect());
     }
 
     #[test]

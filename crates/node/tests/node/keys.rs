@@ -1,8 +1,11 @@
-//! A change of API keys counts once it is on disk.
+//! A change of API keys and users counts once it is on disk.
 
 use std::sync::Arc;
 
-use tanda_engine::{AdminReply, AdminRequest, ApiKeyId, KeyHash, NewApiKey};
+use tanda_engine::{
+    AdminReply, AdminRequest, ApiKeyId, KeyHash, NewApiKey, NewUser, PasswordChange, PasswordHash,
+    UserReply, UserRequest,
+};
 
 use crate::support::{World, config};
 
@@ -87,4 +90,35 @@ fn keys_are_there_from_the_start_also_from_a_snapshot() {
         panic!("not made")
     };
     assert_eq!(key.id, ApiKeyId(3));
+}
+
+fn put_user(name: &str) -> AdminRequest {
+    AdminRequest::User(UserRequest::Put(Box::new(NewUser {
+        name: name.to_owned(),
+        password: PasswordChange::Set(PasswordHash::new("$1")),
+        tags: None,
+    })))
+}
+
+#[test]
+fn a_user_counts_once_it_is_on_disk_and_is_there_after_a_crash() {
+    let mut world = World::new();
+    let token = world.admin(put_user("anna"));
+    world.run();
+    assert!(world.node.users().is_empty());
+    let job = world.node.take_flush().unwrap();
+    let outcome = job.run();
+    world.node.on_flushed(world.now, outcome);
+    // Before the answer is taken out.
+    assert!(world.node.users().find("anna").is_some());
+    world.node.drain_released(&mut world.events);
+    let answer = world.admin_reply(token);
+    assert!(matches!(
+        answer,
+        Some(AdminReply::User(UserReply::Put(Ok(true))))
+    ));
+    let (disk, now) = (world.disk.clone(), world.now);
+    drop(world);
+    let world = World::reopened(disk, now.after_ms(1), config());
+    assert!(world.node.users().find("anna").is_some());
 }

@@ -54,6 +54,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)
         | AdminReply::QueuePurged(_)
+        | AdminReply::User(_)
         | AdminReply::Updated(_)
         | AdminReply::Deleted(_)
         | AdminReply::Purged(_)

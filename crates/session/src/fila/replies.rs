@@ -98,6 +98,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)
         | AdminReply::QueuePurged(_)
+        | AdminReply::User(_)
         | AdminReply::ScriptsChecked(_)
         | AdminReply::Explained(_)
         | AdminReply::Bootstrapped(_) => {
