@@ -5,10 +5,12 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
+    clippy::indexing_slicing,
     reason = "helpers of tests outside of a test function"
 )]
 
 use std::{
+    collections::HashMap,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
@@ -17,33 +19,66 @@ use std::{
 /// A running broker, killed when dropped.
 struct Broker {
     child: Child,
-    /// Open as long as the broker runs: it announces more than is read here.
+    /// Open as long as the broker runs: nobody wants it to die of what it says.
     _stdout: BufReader<ChildStdout>,
     data_dir: PathBuf,
-    port: String,
+    /// The open doors by name, with their ports.
+    ports: HashMap<String, String>,
 }
 
 impl Broker {
     fn start(name: &str) -> Self {
         let folder = format!("tanda-clients-{}-{name}", std::process::id());
         let data_dir = std::env::temp_dir().join(folder);
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
-            .args(["serve", "--no-fila", "--no-http", "--amqp", "127.0.0.1:0"])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tanda"));
+        command.arg("serve");
+        for door in ["fila", "amqp", "firemq", "http"] {
+            for option in [format!("--{door}"), format!("--{door}-tls")] {
+                command.args([&option, "127.0.0.1:0"]);
+            }
+        }
+        std::fs::create_dir_all(&data_dir).unwrap();
+        write_certificate(&data_dir);
+        let mut child = command
+            .arg("--tls-certificate")
+            .arg(data_dir.join("cert.pem"))
+            .arg("--tls-key")
+            .arg(data_dir.join("key.pem"))
+            .args(["--firemq-ws-origins", "https://shop.example"])
             .args(["--log-level", "error", "--data-dir"])
-            .arg(&data_dir)
+            .arg(data_dir.join("data"))
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let addr = line.strip_prefix("amqp listening on ").expect(&line);
-        let port = addr.trim().rsplit(':').next().unwrap().to_owned();
+        let mut ports = HashMap::new();
+        loop {
+            let mut line = String::new();
+            stdout.read_line(&mut line).unwrap();
+            if line.starts_with("ready in ") {
+                break;
+            }
+            let (door, addr) = line.split_once(" listening on ").expect(&line);
+            let port = addr.trim().rsplit(':').next().unwrap();
+            ports.insert(door.to_owned(), port.to_owned());
+        }
         Self {
             child,
             _stdout: stdout,
             data_dir,
-            port,
+            ports,
+        }
+    }
+
+    /// Where a script of tests connects: a port for AMQP, a URL for FireMQ.
+    fn target(&self, over: &str) -> String {
+        let port = |door: &str| &self.ports[door];
+        match over {
+            "fire" => format!("fire://127.0.0.1:{}", port("firemq")),
+            "fires" => format!("fires://127.0.0.1:{}", port("firemq tls")),
+            "ws" => format!("ws://127.0.0.1:{}/fire", port("http")),
+            "wss" => format!("wss://127.0.0.1:{}/fire", port("http tls")),
+            door => port(door).clone(),
         }
     }
 }
@@ -56,12 +91,19 @@ impl Drop for Broker {
     }
 }
 
+/// Writes a certificate that signs itself, and its key.
+fn write_certificate(dir: &Path) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    std::fs::write(dir.join("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+}
+
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Runs one check of a script of `tests/clients` against a broker of its own.
-fn check(script: &str, name: &str) {
+fn check(script: &str, over: &str, name: &str) {
     let clients = repository().join("target/clients");
     assert!(
         clients.join("installed").exists(),
@@ -69,17 +111,23 @@ fn check(script: &str, name: &str) {
         clients.display()
     );
     let is_python = Path::new(script).extension() == Some("py".as_ref());
-    let interpreter = if is_python {
-        clients.join("bin/python")
+    let (interpreter, options) = if is_python {
+        (clients.join("bin/python"), &[][..])
     } else {
-        "node".into()
+        // Node.js has had a WebSocket without being asked since 22.
+        ("node".into(), &["--experimental-websocket"][..])
     };
-    let broker = Broker::start(name);
+    let broker = Broker::start(&format!("{over}-{name}"));
     let output = Command::new(interpreter)
+        .args(options)
         .arg(repository().join("tests/clients").join(script))
-        .args([broker.port.as_str(), name])
+        .args([broker.target(over).as_str(), name])
         .env("NODE_PATH", clients.join("node_modules"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("TANDA", env!("CARGO_BIN_EXE_tanda"))
+        .env("AMQP", &broker.ports["amqp"])
+        .env("FILA", &broker.ports["fila"])
+        .env("CA", broker.data_dir.join("cert.pem"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
@@ -87,19 +135,19 @@ fn check(script: &str, name: &str) {
 }
 
 macro_rules! checks {
-    ($module:ident, $script:literal: $($name:ident)+) => {
+    ($module:ident, $script:literal over $over:literal: $($name:ident)+) => {
         mod $module {
             $(
                 #[test]
                 fn $name() {
-                    super::check($script, stringify!($name));
+                    super::check($script, $over, stringify!($name));
                 }
             )+
         }
     };
 }
 
-checks! { pika_blocking, "pika_blocking.py":
+checks! { pika_blocking, "pika_blocking.py" over "amqp":
     publish_confirm_consume
     requeue_keeps_the_place
     messages_expire_into_the_dead_letter_exchange
@@ -114,17 +162,61 @@ checks! { pika_blocking, "pika_blocking.py":
     turns_by_a_header
 }
 
-checks! { amqplib, "amqplib/check.js":
+checks! { amqplib, "amqplib/check.js" over "amqp":
     publish_confirm_consume
     requeue_and_dead_letters
     mandatory_comes_back_before_its_confirm
     a_refusal_closes_its_channel_only
 }
 
-checks! { kombu, "kombu_pool.py":
+checks! { kombu, "kombu_pool.py" over "amqp":
     publishes_and_consumes
 }
 
-checks! { celery, "celery_app.py":
+checks! { celery, "celery_app.py" over "amqp":
     a_worker_runs_tasks_and_answers
+}
+
+checks! { fire, "fire_checks.py" over "fire":
+    heartbeats
+}
+
+checks! { fire_tls, "fire_checks.py" over "fires":
+    heartbeats
+}
+
+checks! { fire_over_web, "fire_checks.py" over "ws":
+    heartbeats
+}
+
+checks! { fire_over_web_tls, "fire_checks.py" over "wss":
+    heartbeats
+}
+
+checks! { fire_websocket, "fire_websocket.py" over "ws":
+    what_is_no_frame_is_refused
+    pages_of_others_need_a_user
+    the_url_names_the_virtual_host
+    other_requests_are_told_what_to_do
+}
+
+checks! { page, "page.js" over "ws":
+    refusals_are_told
+    message_pack
+}
+
+checks! { pika_asyncio, "pika_asyncio.py" over "amqp":
+    publish_confirm_consume
+    settling
+    expiry_and_dead_letters
+    priority_and_mandatory
+    a_deleted_queue_cancels_its_consumer
+}
+
+checks! { aio_pika, "aio_pika_client.py" over "amqp":
+    publish_confirm_consume
+    settling
+    expiry_and_dead_letters
+    priority_and_mandatory
+    a_deleted_queue_cancels_its_consumer
 }

@@ -40,7 +40,8 @@ impl Broker {
         let dir = std::env::temp_dir().join(name);
         std::fs::create_dir(&dir).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
-            .args(["serve", "--no-http", "--fila", "127.0.0.1:0", "--no-amqp"])
+            .args(["serve", "--fila", "127.0.0.1:0"])
+            .args(["--no-amqp", "--no-firemq", "--no-http"])
             .current_dir(&dir)
             .stdout(Stdio::piped())
             .spawn()

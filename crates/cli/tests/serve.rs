@@ -113,10 +113,12 @@ impl Drop for Broker {
     }
 }
 
-const FREE_PORTS: [&str; 6] = [
+const FREE_PORTS: [&str; 8] = [
     "--fila",
     "127.0.0.1:0",
     "--amqp",
+    "127.0.0.1:0",
+    "--firemq",
     "127.0.0.1:0",
     "--http",
     "127.0.0.1:0",
@@ -127,10 +129,11 @@ fn announces_its_doors_and_ends_well_on_a_signal() {
     for signal in ["-TERM", "-INT"] {
         let dir = TempDir::new();
         let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-        let [fila, amqp, http] = ["fila", "amqp", "http"].map(|door| broker.address(door));
+        let [fila, amqp, fire, http] =
+            ["fila", "amqp", "firemq", "http"].map(|door| broker.address(door));
         broker.ready();
         assert!(
-            ![&fila, &amqp, &http]
+            ![&fila, &amqp, &fire, &http]
                 .iter()
                 .any(|addr| addr.ends_with(":0"))
         );
@@ -157,7 +160,7 @@ fn a_log_that_cannot_be_written_does_not_end_the_broker() {
         .open("/dev/full")
         .unwrap();
     let mut broker = Broker::start_with_stderr(&dir.0, &FREE_PORTS, full.into());
-    for door in ["fila", "amqp", "http"] {
+    for door in ["fila", "amqp", "firemq", "http"] {
         drop(broker.address(door));
     }
     broker.ready();
@@ -182,13 +185,17 @@ fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
         "127.0.0.1:0",
         "--amqp-tls",
         "127.0.0.1:0",
+        "--firemq-tls",
+        "127.0.0.1:0",
         "--http-tls",
         "127.0.0.1:0",
     ];
     let args = [&FREE_PORTS[..], &tls, &TLS_FILES].concat();
     let mut broker = Broker::start_with_stderr(&dir.0, &args, Stdio::piped());
-    for door in ["fila", "fila tls", "amqp", "amqp tls", "http", "http tls"] {
+    for door in ["fila", "amqp", "firemq", "http"] {
         assert!(!broker.address(door).ends_with(":0"));
+        let door = format!("{door} tls");
+        assert!(!broker.address(&door).ends_with(":0"));
     }
     broker.ready();
     let mut log = BufReader::new(broker.child.stderr.take().unwrap()).lines();
@@ -214,7 +221,7 @@ fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
 fn a_hangup_without_tls_ends_nothing() {
     let dir = TempDir::new();
     let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-    for door in ["fila", "amqp", "http"] {
+    for door in ["fila", "amqp", "firemq", "http"] {
         drop(broker.address(door));
     }
     broker.ready();
@@ -244,7 +251,8 @@ fn serve_and_check_config_name_a_file_of_tls_that_cannot_be_used() {
 #[test]
 fn a_closed_door_is_not_announced() {
     let dir = TempDir::new();
-    let mut broker = Broker::start(&dir.0, &["--fila", "127.0.0.1:0", "--no-amqp", "--no-http"]);
+    let closed = ["--no-amqp", "--no-firemq", "--no-http"];
+    let mut broker = Broker::start(&dir.0, &[&["--fila", "127.0.0.1:0"], &closed[..]].concat());
     broker.address("fila");
     broker.ready();
 }

@@ -146,27 +146,56 @@ impl Server {
             let door = Arc::new(commons.door(protocol));
             self.listen(&config, socket, places(), door);
         }
+        let fire = Arc::new(settings::fire(&config));
+        for socket in [sockets.firemq, sockets.firemq_tls].into_iter().flatten() {
+            let protocol = door::Fire {
+                config: Arc::clone(&fire),
+            };
+            let door = Arc::new(commons.door(protocol));
+            self.listen(&config, socket, places(), door);
+        }
+        let over_web = (!config.no_firemq_ws).then(|| http::Fire {
+            limits: settings::web_messages(&config),
+            hosts: config.http_hosts.clone(),
+            origins: config.firemq_ws_origins.clone(),
+            config: fire,
+            commons,
+            places: Arc::clone(&connections),
+        });
+        let shard = self.shard.clone();
+        let door = |asker, places| http::Door {
+            keys: shard.keys(),
+            shard,
+            asker,
+            clock,
+            config: Arc::clone(&config),
+            authentication,
+            audit,
+            fila: connections,
+            connections: places,
+        };
         let sockets = [sockets.http, sockets.http_tls];
+        self.open_http(&config, sockets, door, over_web);
+    }
+
+    fn open_http(
+        &mut self,
+        config: &Config,
+        sockets: [Option<Socket>; 2],
+        door: impl FnOnce(http::Asker, Arc<Tally>) -> http::Door,
+        fire: Option<http::Fire>,
+    ) {
         if sockets.iter().all(Option::is_none) {
             return;
         }
         let (asker, mailbox) = http::Asker::connect(&self.shard);
         self.helpers.spawn(asker.clone().serve(mailbox));
         let places = Tally::new(HTTP_CONNECTIONS_MAX);
-        let http = Arc::new(http::Server::new(http::Door {
-            shard: self.shard.clone(),
-            asker,
-            clock,
-            config: Arc::clone(&config),
-            authentication,
-            keys: self.shard.keys(),
-            audit,
-            fila: connections,
-            connections: Arc::clone(&places),
-        }));
+        let door = door(asker, Arc::clone(&places));
+        let http = Arc::new(http::Server::new(door, fire));
         for socket in sockets.into_iter().flatten() {
             let places = (Arc::clone(&places), "256 connections");
-            self.listen(&config, socket, places, Arc::clone(&http));
+            self.listen(config, socket, places, Arc::clone(&http));
         }
     }
 
@@ -240,6 +269,8 @@ struct Sockets {
     fila_tls: Option<Socket>,
     amqp: Option<Socket>,
     amqp_tls: Option<Socket>,
+    firemq: Option<Socket>,
+    firemq_tls: Option<Socket>,
     http: Option<Socket>,
     http_tls: Option<Socket>,
 }
@@ -259,8 +290,10 @@ impl Sockets {
             fila_tls: Socket::bind("fila tls", config.fila_tls_address()).await?,
             amqp: Socket::bind("amqp", plain(config.no_amqp, config.amqp)).await?,
             amqp_tls: Socket::bind("amqp tls", config.amqp_tls_address()).await?,
+            firemq: Socket::bind("firemq", plain(config.no_firemq, config.firemq)).await?,
+            firemq_tls: Socket::bind("firemq tls", config.firemq_tls_address()).await?,
             http: Socket::bind("http", plain(config.no_http, config.http)).await?,
-            http_tls: Socket::bind("http tls", config.http_tls).await?,
+            http_tls: Socket::bind("http tls", config.http_tls_address()).await?,
         })
     }
 }

@@ -6,9 +6,12 @@ use tanda_engine::{Backoff, Defaults, EngineConfig, Limits, RetryPolicy};
 use tanda_node::NodeConfig;
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
+use tanda_session::firemq::FireConfig;
+use tanda_wire::firemq::frame::MAX_FRAME_BEFORE_WELCOME;
 
 use crate::{
     config::{BackoffShape, ByteSize, Config},
+    listen::MessageLimits,
     process, random,
     shard::InboxLimits,
 };
@@ -127,6 +130,33 @@ pub(crate) fn amqp(config: &Config) -> AmqpConfig {
         requests_in_flight_max: count(config.limits_requests_max),
         entropy: Some(Arc::new(random::SystemEntropy)),
         ..AmqpConfig::default()
+    }
+}
+
+/// The settings of FireMQ connections.
+pub(crate) fn fire(config: &Config) -> FireConfig {
+    let heartbeat_s = u16::try_from(config.limits_heartbeat.as_secs()).unwrap_or(u16::MAX);
+    let ack_timeout_ms = ms(config.limits_ack_timeout);
+    FireConfig {
+        max_frame: u32_of(config.limits_firemq_max_frame),
+        heartbeat_s,
+        handshake_timeout_ms: ms(config.limits_handshake_timeout),
+        max_message_bytes: config.limits_max_message.0,
+        outbound_bytes_max: config.limits_outbound.0,
+        reply_bytes_max: config.limits_replies.0,
+        subscriptions_max: config.limits_subscriptions_max,
+        unacked_max: config.limits_unacked_max,
+        ack_timeout_ms: (ack_timeout_ms > 0).then_some(ack_timeout_ms),
+        requests_in_flight_max: count(config.limits_requests_max),
+        ..FireConfig::default()
+    }
+}
+
+/// How large messages of a WebSocket may be: each is a frame of FireMQ.
+pub(crate) fn web_messages(config: &Config) -> MessageLimits {
+    MessageLimits {
+        stranger_bytes_max: count(MAX_FRAME_BEFORE_WELCOME),
+        bytes_max: usize_of(config.limits_firemq_max_frame),
     }
 }
 

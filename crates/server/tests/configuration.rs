@@ -145,10 +145,8 @@ fn an_address_that_others_can_reach_must_be_allowed_aloud() {
 
 #[test]
 fn contradictions_are_refused() {
-    assert_eq!(
-        mistakes("no_fila = true\nno_amqp = true\nno_http = true\n", &[], &[]).len(),
-        1
-    );
+    let closed = "no_fila = true\nno_amqp = true\nno_firemq = true\nno_http = true\n";
+    assert_eq!(mistakes(closed, &[], &[]).len(), 1);
     assert_eq!(
         mistakes("fila = \"127.0.0.1:9\"\nhttp = \"127.0.0.1:9\"\n", &[], &[]).len(),
         1
@@ -168,13 +166,15 @@ fn options_of_tls_belong_together() {
         ("[tls]\nclient_ca = \"a.pem\"\n", "tls.certificate is not"),
         ("fila_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("amqp_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
+        ("firemq_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("http_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
     ] {
         let found = mistakes(file, &[], &[]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(expected), "{found:?}");
     }
-    let closed = [("no_fila_tls", "true"), ("no_amqp_tls", "true")];
+    let closed = ["no_fila_tls", "no_amqp_tls", "no_firemq_tls", "no_http_tls"];
+    let closed = closed.map(|door| (door, "true"));
     let unused = mistakes(files, &[], &closed);
     assert!(unused[0].contains("no door uses it"), "{unused:?}");
     let same = mistakes(files, &[], &[("fila_tls", "127.0.0.1:5555")]);

@@ -27,6 +27,8 @@ fn start(dir: &TempDir, identity: &Identity, options: &[(&str, &str)]) -> TestSe
     let mut all: Vec<(&str, &str)> = files.iter().map(|(k, v)| (*k, v.as_str())).collect();
     all.push(("fila_tls", "127.0.0.1:0"));
     all.push(("amqp_tls", "127.0.0.1:0"));
+    all.push(("firemq_tls", "127.0.0.1:0"));
+    all.push(("http_tls", "127.0.0.1:0"));
     all.extend(options);
     TestServer::start(&dir.path().join("data"), &all)
 }
@@ -295,7 +297,7 @@ fn unfinished_handshakes_count_and_make_room_when_the_door_is_full() {
 fn https_answers_like_http() {
     let dir = TempDir::new();
     let authority = Authority::new("ours");
-    let server = start(&dir, &authority.issue(), &[("http_tls", "127.0.0.1:0")]);
+    let server = start(&dir, &authority.issue(), &[]);
     let mut stream = authority.client().stream(server.address("http tls"));
     stream
         .write_all(

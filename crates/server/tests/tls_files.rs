@@ -47,6 +47,8 @@ impl Files {
             ("tls.client_ca", client_ca),
             ("fila_tls", "127.0.0.1:0"),
             ("amqp_tls", "127.0.0.1:0"),
+            ("firemq_tls", "127.0.0.1:0"),
+            ("http_tls", "127.0.0.1:0"),
         ];
         let config = support::config(&self.dir.path().join("data"), &options);
         let checked = tanda_server::check_tls_files(&config).unwrap_err();

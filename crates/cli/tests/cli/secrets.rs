@@ -31,6 +31,8 @@ impl Broker {
                 "127.0.0.1:0",
                 "--amqp",
                 "127.0.0.1:0",
+                "--firemq",
+                "127.0.0.1:0",
                 "--http",
                 "127.0.0.1:0",
             ])
@@ -47,7 +49,7 @@ impl Broker {
             let addr = line.strip_prefix(&format!("{name} listening on "));
             addr.unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let [addr, _, http] = ["fila", "amqp", "http"].map(&mut door);
+        let [addr, _, _, http] = ["fila", "amqp", "firemq", "http"].map(&mut door);
         // A broker whose announcements nobody reads to the end would end.
         assert!(lines.next().unwrap().unwrap().starts_with("ready in "));
         Self {

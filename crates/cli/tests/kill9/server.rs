@@ -27,6 +27,7 @@ impl Server {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
             .args([
                 "serve",
+                "--no-firemq",
                 "--no-http",
                 "--fila",
                 "127.0.0.1:0",

@@ -8,6 +8,10 @@ use super::{Authenticate, ClientAuth, Config};
 const FILA_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5556);
 /// The same of AMQP.
 const AMQP_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5671);
+/// The same of FireMQ.
+const FIREMQ_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5674);
+/// The same of HTTP.
+const HTTP_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15671);
 
 /// A door that is to be opened.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +30,10 @@ impl Config {
         problems.extend(doors.iter().filter_map(|door| self.exposed(*door)));
         problems.extend(same_address(&doors));
         if doors.is_empty() {
-            problems
-                .push("no_fila, no_amqp and no_http are all set: no door would be open".to_owned());
+            problems.push(
+                "no_fila, no_amqp, no_firemq and no_http are all set: no door would be open"
+                    .to_owned(),
+            );
         }
         problems.extend(self.incomplete_tls());
         problems.extend(self.contradicting_keys());
@@ -55,14 +61,32 @@ impl Config {
 
     /// The address of the Fila door with TLS, if it is to be opened.
     pub(crate) fn fila_tls_address(&self) -> Option<SocketAddr> {
-        let wanted = self.tls_certificate.is_some() && !self.no_fila_tls;
-        wanted.then(|| self.fila_tls.unwrap_or(FILA_TLS))
+        self.tls_address(self.no_fila_tls, self.fila_tls, FILA_TLS)
     }
 
     /// The address of the AMQP door with TLS, if it is to be opened.
     pub(crate) fn amqp_tls_address(&self) -> Option<SocketAddr> {
-        let wanted = self.tls_certificate.is_some() && !self.no_amqp_tls;
-        wanted.then(|| self.amqp_tls.unwrap_or(AMQP_TLS))
+        self.tls_address(self.no_amqp_tls, self.amqp_tls, AMQP_TLS)
+    }
+
+    /// The address of the FireMQ door with TLS, if it is to be opened.
+    pub(crate) fn firemq_tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address(self.no_firemq_tls, self.firemq_tls, FIREMQ_TLS)
+    }
+
+    /// The address of the HTTP door with TLS, if it is to be opened.
+    pub(crate) fn http_tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address(self.no_http_tls, self.http_tls, HTTP_TLS)
+    }
+
+    fn tls_address(
+        &self,
+        closed: bool,
+        addr: Option<SocketAddr>,
+        default: SocketAddr,
+    ) -> Option<SocketAddr> {
+        let wanted = self.tls_certificate.is_some() && !closed;
+        wanted.then(|| addr.unwrap_or(default))
     }
 
     /// The doors that are to be opened.
@@ -74,8 +98,10 @@ impl Config {
             door("fila_tls", true, self.fila_tls_address()),
             door("amqp", false, (!self.no_amqp).then_some(self.amqp)),
             door("amqp_tls", true, self.amqp_tls_address()),
+            door("firemq", false, (!self.no_firemq).then_some(self.firemq)),
+            door("firemq_tls", true, self.firemq_tls_address()),
             door("http", false, (!self.no_http).then_some(self.http)),
-            door("http_tls", true, self.http_tls),
+            door("http_tls", true, self.http_tls_address()),
         ];
         doors.into_iter().flatten().collect()
     }
@@ -135,6 +161,7 @@ impl Config {
             ("tls.client_ca", self.tls_client_ca.is_some()),
             ("fila_tls", self.fila_tls.is_some()),
             ("amqp_tls", self.amqp_tls.is_some()),
+            ("firemq_tls", self.firemq_tls.is_some()),
             ("http_tls", self.http_tls.is_some()),
         ];
         for (option, is_set) in needs {
@@ -145,10 +172,10 @@ impl Config {
         if certificate && self.tls_key.is_none() {
             problems.push("tls.certificate is set but tls.key is not".to_owned());
         }
-        if certificate && self.no_fila_tls && self.no_amqp_tls && self.http_tls.is_none() {
+        if certificate && !self.doors().iter().any(|door| door.tls) {
             problems.push(
-                "tls.certificate is set but no door uses it: remove no_fila_tls or no_amqp_tls, or \
-                 set http_tls"
+                "tls.certificate is set but no door uses it: remove no_fila_tls, no_amqp_tls, \
+                 no_firemq_tls or no_http_tls"
                     .to_owned(),
             );
         }

@@ -101,9 +101,16 @@ options! {
     /// Address of the AMQP door with TLS, which is open when `tls.certificate` is given. Empty:
     /// 127.0.0.1:5671. Port 0 picks a free port.
     amqp_tls: Option<SocketAddr> = "amqp_tls", "";
-    /// Address of the HTTP door. Port 0 picks a free port.
+    /// Address of the FireMQ door. Port 0 picks a free port.
+    firemq: SocketAddr = "firemq", "127.0.0.1:5673";
+    /// Address of the FireMQ door with TLS, which is open when `tls.certificate` is given. Empty:
+    /// 127.0.0.1:5674. Port 0 picks a free port.
+    firemq_tls: Option<SocketAddr> = "firemq_tls", "";
+    /// Address of the HTTP door, which also takes FireMQ over WebSocket at `/fire`. Port 0 picks a
+    /// free port.
     http: SocketAddr = "http", "127.0.0.1:15672";
-    /// Address of the HTTP door with TLS. Empty: it stays closed. Port 0 picks a free port.
+    /// Address of the HTTP door with TLS, which is open when `tls.certificate` is given. Empty:
+    /// 127.0.0.1:15671. Port 0 picks a free port.
     http_tls: Option<SocketAddr> = "http_tls", "";
     /// Do not open the Fila door.
     no_fila: bool = "no_fila", "false";
@@ -113,8 +120,16 @@ options! {
     no_amqp: bool = "no_amqp", "false";
     /// Do not open the AMQP door with TLS.
     no_amqp_tls: bool = "no_amqp_tls", "false";
+    /// Do not open the FireMQ door.
+    no_firemq: bool = "no_firemq", "false";
+    /// Do not open the FireMQ door with TLS.
+    no_firemq_tls: bool = "no_firemq_tls", "false";
+    /// Do not take FireMQ over WebSocket at the HTTP doors.
+    no_firemq_ws: bool = "no_firemq_ws", "false";
     /// Do not open the HTTP door.
     no_http: bool = "no_http", "false";
+    /// Do not open the HTTP door with TLS.
+    no_http_tls: bool = "no_http_tls", "false";
     /// Allow doors on addresses that other machines can reach, although nobody has to prove who
     /// they are.
     allow_unauthenticated: bool = "allow_unauthenticated", "false";
@@ -122,6 +137,10 @@ options! {
     advertised_addr: String = "advertised_addr", "";
     /// Host names by which the HTTP door may be called, besides IP addresses and `localhost`.
     http_hosts: Vec<String> = "http_hosts", "";
+    /// Origins of web pages, like `https://shop.example`, that may log in as guest over WebSocket,
+    /// besides those of this machine and of the HTTP door itself. Pages from elsewhere need
+    /// another user.
+    firemq_ws_origins: Vec<String> = "firemq_ws_origins", "";
     /// Whether clients must show an API key. `auto`: when a bootstrap key is configured, or was
     /// ever made in this data directory.
     auth_enabled: Authenticate = "auth.enabled", "auto";
@@ -166,8 +185,8 @@ options! {
     /// Messages that a fairness key of weight 1 may take in one turn.
     queue_quantum: u32 = "queue.quantum", "1", "1" ..= "1000";
 
-    /// Connections at a time: Fila and AMQP, with and without TLS together, unfinished handshakes
-    /// included.
+    /// Connections at a time: Fila, AMQP and FireMQ, with and without TLS together, unfinished
+    /// handshakes included.
     /// When all are there, a new one takes the place of the oldest that has not introduced itself.
     limits_connections_max: u32 = "limits.connections_max", "10000", "1" ..= "1000000";
     /// Largest frame that is taken from a peer, and sent to one.
@@ -217,9 +236,12 @@ options! {
     limits_pong_timeout: Duration = "limits.pong_timeout", "30s", "100ms" ..= "1h";
     /// Largest AMQP frame, in either direction; clients may ask for smaller ones.
     limits_amqp_max_frame: ByteSize = "limits.amqp_max_frame", "128KiB", "4KiB" ..= "16MiB";
+    /// Largest FireMQ frame that is taken from a client.
+    limits_firemq_max_frame: ByteSize = "limits.firemq_max_frame", "16MiB", "64KiB" ..= "1GiB";
     /// Channels of one AMQP connection.
     limits_channels_max: u32 = "limits.channels_max", "2047", "1" ..= "65535";
-    /// How often AMQP peers show that they live, when the client does not ask for something else.
+    /// How often AMQP and FireMQ peers show that they live, when the client does not ask for
+    /// something else.
     /// 0s: not at all.
     limits_heartbeat: Duration = "limits.heartbeat", "60s", "0s" ..= "10h";
     /// Deliveries of one AMQP channel that are not acknowledged; a consumer without a prefetch

@@ -16,7 +16,7 @@ use tanda_engine::{Event, KeyTable, Millis, Request};
 use tanda_session::Session;
 use tanda_session::login::{Identity, LoginError};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::AsyncReadExt,
     sync::watch,
     task::block_in_place,
     time::{Instant, Sleep, sleep_until, timeout},
@@ -197,7 +197,9 @@ impl<P: Protocol> Connection<P> {
             return Ok(());
         }
         let announced = self.session.announced_bytes(self.input.bytes());
+        let unfinished = self.stream.unfinished_bytes();
         match self.input.read(&mut self.stream, announced).await? {
+            None if self.stream.unfinished_bytes() > unfinished => self.read_at = Instant::now(),
             None => {}
             Some(0) => {
                 self.ended = true;
@@ -273,7 +275,7 @@ impl<P: Protocol> Connection<P> {
                 self.door.audit.note(self.stream.peer_addr(), &event);
             }
             if let Some(login) = self.session.take_login() {
-                let peer = self.stream.peer_addr();
+                let peer = self.stream.trusted_addr();
                 self.login.begin(self.door.authenticator, login, peer);
             }
             let sent = self.send_requests();
@@ -310,6 +312,7 @@ impl<P: Protocol> Connection<P> {
     fn note(&mut self, request: &Request) {
         if self.registration.note(request, &self.mailbox) {
             self.introduced = self.guest.begin();
+            self.stream.on_introduced();
         }
     }
 
@@ -353,7 +356,8 @@ impl<P: Protocol> Connection<P> {
 
     /// Notes what the connection holds; ends it when it must give that up.
     fn keep_to_memory(&mut self) -> io::Result<()> {
-        let held = self.input.len() + self.session.held_bytes();
+        let read = self.input.len() + self.stream.unfinished_bytes();
+        let held = read + self.session.held_bytes();
         if self.share.note(held) {
             return Ok(());
         }
@@ -368,7 +372,8 @@ impl<P: Protocol> Connection<P> {
     }
 
     fn frame_deadline(&self) -> Option<Instant> {
-        let in_a_frame = !self.input.is_empty() && self.session.wants_read() && !self.ended;
+        let begun = !self.input.is_empty() || self.stream.unfinished_bytes() > 0;
+        let in_a_frame = begun && self.session.wants_read() && !self.ended;
         in_a_frame.then(|| self.read_at + self.door.frame_timeout)
     }
 

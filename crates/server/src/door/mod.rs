@@ -3,6 +3,7 @@
 mod amqp;
 mod connection;
 mod fila;
+mod fire;
 mod input;
 mod login;
 mod long;
@@ -12,6 +13,7 @@ mod registration;
 
 pub(crate) use amqp::Amqp;
 pub(crate) use fila::Fila;
+pub(crate) use fire::{Fire, FireOverWeb};
 pub(crate) use login::Authenticator;
 pub(crate) use memory::Memory;
 pub(crate) use protocol::Commons;

@@ -10,7 +10,7 @@ use super::{connection::Connection, login::Authenticator, memory::Memory};
 use crate::{
     audit::Audit,
     clock::Clock,
-    listen::{Guest, Service, Stream},
+    listen::{Guest, Service, Socket, Stream},
     shard::Shard,
 };
 
@@ -61,13 +61,25 @@ impl<P> Deref for Door<P> {
     }
 }
 
-impl<P: Protocol> Service for Door<P> {
-    async fn serve(
+impl<P: Protocol> Door<P> {
+    /// Serves one connection over whatever carries its bytes until it ends.
+    pub(crate) async fn converse(
         self: Arc<Self>,
         stream: Stream,
         guest: Arc<Guest>,
         stop: watch::Receiver<bool>,
     ) {
         Connection::new(self, stream, guest).run(stop).await;
+    }
+}
+
+impl<P: Protocol> Service for Door<P> {
+    async fn serve(
+        self: Arc<Self>,
+        socket: Socket,
+        guest: Arc<Guest>,
+        stop: watch::Receiver<bool>,
+    ) {
+        self.converse(Stream::Socket(socket), guest, stop).await;
     }
 }

@@ -10,7 +10,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderName, Method, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -29,6 +29,24 @@ pub(super) async fn guard(State(door): State<Arc<Door>>, request: Request, next:
 }
 
 fn check(method: &Method, headers: &HeaderMap, names: &[String]) -> Option<Problem> {
+    let problem = check_host(headers, names);
+    if problem.is_some() {
+        return problem;
+    }
+    let reads = method == Method::GET || method == Method::HEAD;
+    if !reads && is_from_another_site(headers) {
+        return Some(Problem::new(
+            StatusCode::FORBIDDEN,
+            "cross_site",
+            "the request comes from a web page of another origin",
+            "use the command line or a program",
+        ));
+    }
+    None
+}
+
+/// Why a request may not call the broker as it does.
+pub(super) fn check_host(headers: &HeaderMap, names: &[String]) -> Option<Problem> {
     let Some(host) = headers
         .get(header::HOST)
         .and_then(|host| host.to_str().ok())
@@ -48,15 +66,6 @@ fn check(method: &Method, headers: &HeaderMap, names: &[String]) -> Option<Probl
             "call it by an IP address or localhost, or add the name to http_hosts",
         ));
     }
-    let reads = method == Method::GET || method == Method::HEAD;
-    if !reads && is_from_another_site(host, headers) {
-        return Some(Problem::new(
-            StatusCode::FORBIDDEN,
-            "cross_site",
-            "the request comes from a web page of another origin",
-            "use the command line or a program",
-        ));
-    }
     None
 }
 
@@ -69,7 +78,7 @@ fn is_ours(host: &str, names: &[String]) -> bool {
 }
 
 /// The host of `host:port`, with the brackets of an IPv6 address.
-fn without_port(host: &str) -> &str {
+pub(super) fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
             // `::1` without brackets is not allowed in a Host header; it is left whole.
@@ -83,13 +92,15 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-fn is_from_another_site(host: &str, headers: &HeaderMap) -> bool {
+fn is_from_another_site(headers: &HeaderMap) -> bool {
+    let host = headers.get(header::HOST).map(HeaderValue::as_bytes);
     if let Some(origin) = headers.get(header::ORIGIN) {
         let same = origin
             .to_str()
             .ok()
             .and_then(|origin| origin.split_once("://"))
-            .is_some_and(|(_, authority)| authority.eq_ignore_ascii_case(host));
+            .zip(host)
+            .is_some_and(|((_, origin), host)| origin.as_bytes().eq_ignore_ascii_case(host));
         return !same;
     }
     // Sent by browsers; programs send neither.
@@ -99,8 +110,6 @@ fn is_from_another_site(host: &str, headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderValue;
-
     use super::*;
 
     fn headers(pairs: &[(HeaderName, &'static str)]) -> HeaderMap {

@@ -2,18 +2,21 @@
 //!
 //! Owns what is answered over HTTP/1.1. It talks to the shard like a connection does, with an id of
 //! its own, and refuses to know the engine's insides. `auth` asks for a key, `guard` keeps web
-//! pages in an operator's browser from driving it.
+//! pages in an operator's browser from driving it, `fire` makes connections of FireMQ out of
+//! requests.
 
 mod api;
 mod ask;
 mod auth;
 mod backup;
+mod fire;
 mod guard;
 mod json;
 mod problem;
 mod serve;
 
 pub(crate) use ask::Asker;
+pub(crate) use fire::Fire;
 pub(crate) use serve::Server;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -25,9 +25,14 @@ use hyper_util::{
 };
 use tokio::sync::watch;
 
-use super::{Door, api, auth::Peer, problem::Problem};
+use super::{
+    Door, Fire, api,
+    auth::Peer,
+    fire::{self, Upgrade},
+    problem::Problem,
+};
 use crate::{
-    listen::{Busy, Guest, Service, Stream},
+    listen::{Busy, Guest, Service, Socket},
     server::is_set,
 };
 
@@ -40,12 +45,17 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 #[derive(Debug)]
 pub(crate) struct Server {
     router: TowerToHyperService<Router>,
+    /// What connections over WebSocket get; they are refused without.
+    fire: Option<Fire>,
 }
 
+/// What a connection is to become after its last answer.
+type Next = Mutex<Option<Upgrade>>;
+
 impl Server {
-    pub(crate) fn new(door: Door) -> Self {
+    pub(crate) fn new(door: Door, fire: Option<Fire>) -> Self {
         let router = TowerToHyperService::new(api::router(Arc::new(door)));
-        Self { router }
+        Self { router, fire }
     }
 
     async fn answer(
@@ -53,39 +63,64 @@ impl Server {
         guest: &Arc<Guest>,
         mut request: Request<Incoming>,
         peer: Peer,
+        next: &Next,
     ) -> Result<Response<Guarded>, Infallible> {
         let Some(busy) = guest.begin() else {
-            return Ok(Problem::busy()
-                .into_response()
-                .map(|body| Guarded { body, _busy: None }));
+            return Ok(Guarded::whole(Problem::busy().into_response(), None));
         };
+        if let Some(fire) = &self.fire
+            && request.uri().path() == fire::PATH
+        {
+            let answer = shake_hands(fire, guest, &mut request, next);
+            return Ok(Guarded::whole(answer, Some(busy)));
+        }
         request.extensions_mut().insert(peer);
         let response = self.router.call(request).await?;
-        Ok(response.map(|body| Guarded {
-            body,
-            _busy: Some(busy),
-        }))
+        Ok(Guarded::whole(response, Some(busy)))
+    }
+}
+
+fn shake_hands(
+    fire: &Fire,
+    guest: &Guest,
+    request: &mut Request<Incoming>,
+    next: &Next,
+) -> Response<Body> {
+    match fire.shake_hands(request) {
+        Err(problem) => problem.into_response(),
+        Ok((response, upgrade)) => {
+            *next.lock().unwrap_or_else(PoisonError::into_inner) = Some(upgrade);
+            // It has one among the connections of FireMQ.
+            drop(guest.leave_place());
+            response.map(|()| Body::empty())
+        }
     }
 }
 
 impl Service for Server {
     async fn serve(
         self: Arc<Self>,
-        stream: Stream,
+        socket: Socket,
         guest: Arc<Guest>,
         mut stop: watch::Receiver<bool>,
     ) {
-        let peer = Peer(stream.peer_addr());
+        let peer = Peer(socket.peer_addr());
+        let next = Arc::new(Next::default());
+        let server = Arc::clone(&self);
+        let visitor = Arc::clone(&guest);
+        let upgrade = Arc::clone(&next);
         let service = hyper::service::service_fn(move |request| {
-            let server = Arc::clone(&self);
-            let guest = Arc::clone(&guest);
-            async move { server.answer(&guest, request, peer).await }
+            let server = Arc::clone(&server);
+            let guest = Arc::clone(&visitor);
+            let next = Arc::clone(&upgrade);
+            async move { server.answer(&guest, request, peer, &next).await }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
             .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(socket), service)
+            .with_upgrades();
         let mut served = std::pin::pin!(served);
         let ended = tokio::select! {
             ended = served.as_mut() => ended,
@@ -96,6 +131,11 @@ impl Service for Server {
         };
         if let Err(error) = ended {
             tracing::debug!(%error, "an HTTP connection ended badly");
+            return;
+        }
+        let next = next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(upgrade), Some(fire)) = (next, &self.fire) {
+            fire.converse(upgrade, guest, stop).await;
         }
     }
 }
@@ -104,6 +144,12 @@ impl Service for Server {
 struct Guarded {
     body: Body,
     _busy: Option<Busy>,
+}
+
+impl Guarded {
+    fn whole(response: Response<Body>, busy: Option<Busy>) -> Response<Self> {
+        response.map(|body| Self { body, _busy: busy })
+    }
 }
 
 impl hyper::body::Body for Guarded {

@@ -8,10 +8,14 @@
 //! ```
 
 mod guest;
+mod socket;
 mod stream;
+mod web_socket;
 
 pub(crate) use guest::{Busy, Guest};
+pub(crate) use socket::Socket;
 pub(crate) use stream::Stream;
+pub(crate) use web_socket::{MessageLimits, WebSocket};
 
 use std::{collections::HashMap, fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -40,7 +44,7 @@ pub(crate) trait Service: fmt::Debug + Send + Sync + 'static {
     /// would be wrong to end the connection for somebody else's sake.
     fn serve(
         self: Arc<Self>,
-        stream: Stream,
+        socket: Socket,
         guest: Arc<Guest>,
         stop: watch::Receiver<bool>,
     ) -> impl Future<Output = ()> + Send;
@@ -78,8 +82,6 @@ pub(crate) struct Door {
 struct Seat {
     task: AbortHandle,
     guest: Arc<Guest>,
-    /// Free again when the task has ended, or for who takes it over.
-    place: Option<Place>,
 }
 
 impl<S: Service> Listening<S> {
@@ -138,20 +140,19 @@ impl<S: Service> Listening<S> {
             tracing::debug!(%peer, %error, "the connection was gone before it began");
             return;
         }
-        let guest = self.turnstile.guest();
+        let guest = self.turnstile.guest(place);
         let service = Arc::clone(&self.service);
         let stop = stop.clone();
         let seated = Arc::clone(&guest);
         let greeting = self.door.greeting(peer);
         let task = self.tasks.spawn(async move {
-            if let Some(stream) = greeting.receive(stream).await {
-                service.serve(stream, guest, stop).await;
+            if let Some(socket) = greeting.receive(stream).await {
+                service.serve(socket, guest, stop).await;
             }
         });
         let seat = Seat {
             task: task.clone(),
             guest: seated,
-            place: Some(place),
         };
         self.seats.insert(task.id(), seat);
     }
@@ -161,15 +162,14 @@ impl<S: Service> Listening<S> {
     fn turn_out(&mut self) -> Option<Place> {
         let waiting = self
             .seats
-            .values_mut()
-            .filter(|seat| seat.place.is_some())
+            .values()
             .filter_map(|seat| Some((seat.guest.waiting_since()?, seat)));
         let (since, seat) = waiting.min_by_key(|(since, _)| *since)?;
         if !seat.guest.turn_out(since) {
             return None;
         }
         seat.task.abort();
-        seat.place.take()
+        seat.guest.leave_place()
     }
 
     fn refuse(&mut self, peer: SocketAddr) {
@@ -230,15 +230,15 @@ struct Greeting {
 }
 
 impl Greeting {
-    /// The stream once bytes of the protocol may flow; `None` when the handshake failed.
-    async fn receive(self, stream: TcpStream) -> Option<Stream> {
+    /// The socket once bytes of the protocol may flow; `None` when the handshake failed.
+    async fn receive(self, stream: TcpStream) -> Option<Socket> {
         let Some(acceptor) = self.tls else {
-            return Some(Stream::plain(stream));
+            return Some(Socket::plain(stream));
         };
         let shaken = timeout(self.timeout, acceptor.accept(stream)).await;
         let late = |_elapsed| Err(io::ErrorKind::TimedOut.into());
         match shaken.unwrap_or_else(late) {
-            Ok(stream) => Some(Stream::tls(stream)),
+            Ok(stream) => Some(Socket::tls(stream)),
             Err(error) => {
                 let Self { door, peer, .. } = self;
                 tracing::debug!(%peer, %error, door, "a handshake of TLS failed");

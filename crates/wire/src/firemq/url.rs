@@ -296,8 +296,12 @@ fn parse_port(port: &str) -> Result<u16, UrlError> {
     }
 }
 
-/// The `vhost` of a query; other parameters belong to the endpoint.
-fn websocket_vhost(query: Option<&str>) -> Result<String, UrlError> {
+/// The `vhost` of a WebSocket URL's query, empty when there is none; other parameters belong to the
+/// endpoint.
+///
+/// # Errors
+/// [`UrlError::Percent`] and [`UrlError::VhostTwice`].
+pub fn websocket_vhost(query: Option<&str>) -> Result<String, UrlError> {
     let mut found = None;
     for parameter in query.unwrap_or_default().split('&') {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
