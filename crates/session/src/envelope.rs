@@ -5,7 +5,7 @@
 //! ```
 
 /// A message in its envelope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Envelope<'a> {
     /// Exchange and routing key with their lengths, as AMQP frames have them too.
     pub(crate) names: &'a [u8],
@@ -22,6 +22,17 @@ pub(crate) struct Envelope<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// Appends everything before the properties, of which the exchange and the routing key have at
+    /// most 255 bytes.
+    #[inline]
+    pub(crate) fn write_names(out: &mut Vec<u8>, exchange: &[u8], routing_key: &[u8]) {
+        for name in [exchange, routing_key] {
+            debug_assert!(u8::try_from(name.len()).is_ok(), "names are bounded");
+            out.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
+            out.extend_from_slice(name);
+        }
+    }
+
     /// Reads the one at the front of `bytes`; `None` when it is cut short.
     #[inline]
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {

@@ -16,7 +16,6 @@ mod consumer_args;
 mod convert;
 mod envelope;
 pub mod fila;
-#[expect(dead_code, reason = "the ops after the handshake come next")]
 pub mod firemq;
 mod heartbeat;
 pub mod login;

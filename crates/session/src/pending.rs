@@ -10,6 +10,17 @@ pub(crate) const CONSUMER_BIT: u32 = 1 << 31;
 /// The token of requests whose answer nobody waits for.
 pub(crate) const NO_ANSWER: u32 = u32::MAX;
 
+/// A consumer's token that is not in use and was not for long. `made` counts those given.
+pub(crate) fn consumer_token(made: &mut u32, is_used: impl Fn(u32) -> bool) -> u32 {
+    loop {
+        *made = made.wrapping_add(1);
+        let token = *made | CONSUMER_BIT;
+        if token != NO_ANSWER && !is_used(token) {
+            return token;
+        }
+    }
+}
+
 /// What a session remembers of a request.
 pub(crate) trait Awaited {
     /// Bytes of messages in it.
@@ -116,6 +127,15 @@ mod tests {
         assert!(pending.remove(5).is_none());
         assert!(pending.remove(1).is_some());
         assert_eq!(pending.len(), 0);
+    }
+
+    #[test]
+    fn consumers_have_tokens_of_their_own() {
+        let mut made = CONSUMER_BIT - 3;
+        assert_eq!(consumer_token(&mut made, |_| false), 0xFFFF_FFFE);
+        // The one that means no answer is passed over, and what is in use.
+        let next = consumer_token(&mut made, |token| token == CONSUMER_BIT);
+        assert_eq!(next, CONSUMER_BIT | 1);
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! What a peer may do to exchanges and queues, and the texts that say it may not.
 
+use tanda_engine::{BindingSpec, Destination};
+use tanda_wire::amqp::Table;
+
 use crate::login::{Identity, Permission, TopicAccess};
+
+/// What a restricted user must be allowed to name for the server to name its queue.
+const GENERATED_NAME: &str = "amq.gen-AAAAAAAAAAAAAAAAAAAAAA";
 
 /// Whose permissions, and in which virtual host.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +82,53 @@ impl Permits<'_> {
         ))
     }
 
+    /// Whether the peer may declare an exchange: with an alternate one, messages move from it
+    /// there.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn demand_exchange(&self, name: &str, arguments: Table<'_>) -> Result<(), String> {
+        self.demand(Permission::Configure, "exchange", name)?;
+        if let Some(alternate) = text_argument(arguments, b"alternate-exchange") {
+            self.demand(Permission::Read, "exchange", name)?;
+            self.demand(Permission::Write, "exchange", &alternate)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the peer may declare a queue; an empty name is one that the server gives. With a
+    /// dead-letter exchange, messages move from it there.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn demand_queue(&self, name: &str, arguments: Table<'_>) -> Result<(), String> {
+        let name = if name.is_empty() {
+            GENERATED_NAME
+        } else {
+            name
+        };
+        self.demand(Permission::Configure, "queue", name)?;
+        if let Some(exchange) = text_argument(arguments, b"x-dead-letter-exchange") {
+            self.demand(Permission::Read, "queue", name)?;
+            self.demand(Permission::Write, "exchange", &exchange)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the peer may make or remove a binding, which takes from its source and gives to its
+    /// destination.
+    ///
+    /// # Errors
+    /// It may not.
+    pub(crate) fn demand_binding(&self, spec: &BindingSpec) -> Result<(), String> {
+        match &spec.destination {
+            Destination::Queue(name) => self.demand(Permission::Write, "queue", name)?,
+            Destination::Exchange(name) => self.demand(Permission::Write, "exchange", name)?,
+        }
+        self.demand(Permission::Read, "exchange", &spec.source)?;
+        self.demand_key((Permission::Read, &spec.source), &spec.key)
+    }
+
     /// Whether the peer may publish there. `known` is what was found out before, which saves
     /// asking for each of many messages to one exchange.
     ///
@@ -109,4 +162,11 @@ impl Permits<'_> {
         }
         Ok(())
     }
+}
+
+/// An argument that is text; others the engine refuses.
+fn text_argument(arguments: Table<'_>, key: &[u8]) -> Option<String> {
+    let value = arguments.find(key).ok()??;
+    let bytes = value.as_long_string()?;
+    core::str::from_utf8(bytes).ok().map(str::to_owned)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use tanda_engine::{MessageId, QueueId};
+use tanda_engine::{MessageId, QueueId, SettleItem, SettleQueue, Settlement};
 
 /// Holes that do not matter.
 const HOLES_MIN: usize = 1024;
@@ -28,6 +28,16 @@ impl HeldMessage {
 
     /// What it costs to remember one, in bytes.
     pub(crate) const BYTES: usize = size_of::<Entry>();
+
+    /// Its settlement, by the queue's number.
+    #[inline]
+    pub(crate) const fn settled(&self, settlement: Settlement) -> SettleItem {
+        SettleItem {
+            queue: SettleQueue::Id(self.queue),
+            id: self.id,
+            settlement,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +112,20 @@ impl Unacked {
             }
         }
         self.trim();
+    }
+
+    /// Drops those that the peer holds no longer; returns how many these are.
+    pub(crate) fn forget(&mut self, is_gone: impl Fn(&HeldMessage) -> bool) -> usize {
+        let before = self.holes;
+        for entry in &mut self.entries {
+            if entry.message.as_ref().is_some_and(&is_gone) {
+                entry.message = None;
+                self.holes += 1;
+            }
+        }
+        let gone = self.holes - before;
+        self.trim();
+        gone
     }
 
     /// Puts back what was taken, in any order.
@@ -187,6 +211,18 @@ mod tests {
         unacked.assert_invariants();
         assert_eq!(unacked.len(), 3);
         assert_eq!(unacked.take(4), Some(message(4)));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_held_no_longer() {
+        let mut unacked = with(5);
+        assert_eq!(unacked.forget(|message| message.id.0 % 2 == 1), 3);
+        unacked.assert_invariants();
+        assert_eq!(unacked.len(), 2);
+        assert!(unacked.contains(2) && !unacked.contains(3));
+        assert_eq!(unacked.forget(|_| false), 0);
+        assert_eq!(unacked.forget(|_| true), 2);
+        assert_eq!(unacked.held_bytes(), 0);
     }
 
     #[test]

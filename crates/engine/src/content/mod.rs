@@ -9,7 +9,8 @@
 //! - [`Form::Amqp`] and [`Form::Fire`] share an envelope: `u8 length, exchange`,
 //!   `u8 length, routing key`, `u32 length, properties`, `u32 length, payload`. The properties of
 //!   AMQP are what follows the body's size in a content header: flags, then values. Those of
-//!   FireMQ are `u32 length, props` and then headers, each a MessagePack map as it came.
+//!   FireMQ are `u32 length, props` and then headers, each a MessagePack map as it came; the
+//!   highest bit of that length says persistent.
 //!
 //! What a script says of a message follows its payload in the same bytes: `u16 count`, `count`
 //! times `u16 length, name, u16 length, value`. So it goes wherever the content goes; consumers
@@ -21,7 +22,6 @@ mod fila;
 use std::borrow::Cow;
 
 use tanda_wire::amqp::Properties;
-use tanda_wire::firemq::{Props, RawMap};
 use tanda_wire::mapping::{FireMessage, write_fila_headers_of_amqp, write_fila_headers_of_fire};
 
 use envelope::Envelope;
@@ -218,18 +218,9 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// FireMQ: the map of its properties, and the map of its headers.
-    fn fire_maps(self) -> (&'a [u8], &'a [u8]) {
-        let properties = self.properties();
-        let split = properties.split_first_chunk::<4>();
-        let split =
-            split.and_then(|(len, rest)| rest.split_at_checked(u32::from_be_bytes(*len) as usize));
-        split.unwrap_or_default()
-    }
-
-    /// FireMQ: its headers as they came, a MessagePack map; empty when there are none.
-    pub(crate) fn fire_headers(self) -> &'a [u8] {
-        self.fire_maps().1
+    /// What it says of itself, when it is one of FireMQ.
+    pub(crate) fn fire_message(self) -> FireMessage<'a> {
+        FireMessage::decode(self.properties())
     }
 
     /// Properties and headers as texts, in the layout of Fila's headers. None when they are
@@ -242,12 +233,7 @@ impl<'a> Content<'a> {
                 write_fila_headers_of_amqp(&mut out, &properties, TEXTS_BYTES_MAX).is_ok()
             }),
             Form::Fire => {
-                let (props, headers) = self.fire_maps();
-                let message = FireMessage {
-                    persistent: false,
-                    props: Props::from_checked(props),
-                    headers: RawMap::from_checked(headers),
-                };
+                let message = self.fire_message();
                 write_fila_headers_of_fire(&mut out, &message, TEXTS_BYTES_MAX).is_ok()
             }
         };

@@ -103,14 +103,16 @@ fn headers_of_firemq_are_texts() {
     // {"type": "t"} and {"n": 7, "deep": [1]}
     let props = b"\x81\xa4type\xa1t";
     let headers = b"\x82\xa1n\x07\xa4deep\x91\x01";
-    let len = u32::try_from(props.len()).unwrap();
-    let properties = [&len.to_be_bytes()[..], props, headers].concat();
+    let head = FireMessage::head(true, props.len());
+    let properties = [&head[..], props, headers].concat();
     let bytes = envelope(&properties);
     let content = Content::new(Form::Fire, &bytes);
     assert_eq!(content.header(b"n").as_deref(), Some(&b"7"[..]));
     assert_eq!(content.header(b"deep").as_deref(), Some(&b"[1]"[..]));
     assert_eq!(content.header(b"amqp.type").as_deref(), Some(&b"t"[..]));
-    assert_eq!(content.fire_headers(), headers);
+    let delivery_mode = content.header(b"amqp.delivery_mode");
+    assert_eq!(delivery_mode.as_deref(), Some(&b"2"[..]));
+    assert_eq!(content.fire_message().headers.as_bytes(), headers);
     let plain = envelope(b"");
     let content = Content::new(Form::Fire, &plain);
     assert_eq!(content.headers().count(), 0);

@@ -3,7 +3,8 @@
 //! The tables of `x-death` are maps with the same keys; times are seconds, as an unsigned integer.
 
 use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
-use tanda_wire::firemq::{Props, RawMap, Value};
+use tanda_wire::firemq::{RawMap, Value};
+use tanda_wire::mapping::FireMessage;
 
 use super::death::{DEATHS, Death, FIRST, History, LAST, NewDeath};
 use super::{Burial, Buried};
@@ -11,15 +12,18 @@ use super::{Burial, Buried};
 /// The header with more routing keys.
 const CC: &str = "CC";
 
-/// What a message's properties become: `u32 length, props | headers`.
+/// What a message's properties become.
 pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial<'_>) -> Buried {
-    let (props, headers) = split(raw);
-    let headers = RawMap::from_checked(headers);
+    let FireMessage {
+        persistent,
+        props,
+        headers,
+    } = FireMessage::decode(raw);
     let mut keys = vec![routing_key.to_owned()];
     if let Some(Value::Array(more)) = headers.find(CC) {
         keys.extend(more.iter().filter_map(|it| text(&it).map(str::to_owned)));
     }
-    let fields = Props::from_checked(props).fields();
+    let fields = props.fields();
     let expiration_ms = fields.expiration_ms;
     let mut history = if is_ours {
         read(headers)
@@ -38,34 +42,26 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
     let mut out = Vec::with_capacity(raw.len() + 256);
     out.extend_from_slice(&[0; 4]);
     let mut writer = MapWriter::begin(&mut out);
-    for (key, value) in RawMap::from_checked(props) {
+    for (key, value) in RawMap::from_checked(props.as_bytes()) {
         match text(&key) {
             Some("expiration") | None => {}
             Some(key) => writer.entry(key, &value),
         }
     }
     writer.finish();
-    let len = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    let head = FireMessage::head(persistent, out.len() - 4);
     if let Some(place) = out.first_chunk_mut::<4>() {
-        *place = len.to_be_bytes();
+        *place = head;
     }
     let replaced = it.routing_key.is_some();
     write(&mut out, headers, (&history, &new), (is_ours, replaced));
     Buried {
         properties: out,
         keys,
-        persistent: None,
+        persistent: Some(persistent),
         priority: (fields.priority > 0).then_some(fields.priority),
         history,
     }
-}
-
-fn split(raw: &[u8]) -> (&[u8], &[u8]) {
-    let split = raw.split_first_chunk::<4>().and_then(|(len, rest)| {
-        let len = usize::try_from(u32::from_be_bytes(*len)).ok()?;
-        rest.split_at_checked(len)
-    });
-    split.unwrap_or_default()
 }
 
 fn text<'a>(value: &Value<'a>) -> Option<&'a str> {

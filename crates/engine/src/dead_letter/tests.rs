@@ -3,6 +3,7 @@
 use tanda_wire::amqp::{LongStr, Properties, Property, ShortStr, Table, TableWriter, Value};
 use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
 use tanda_wire::firemq::{RawMap, Value as FireValue};
+use tanda_wire::mapping::FireMessage;
 
 use super::*;
 
@@ -229,8 +230,8 @@ fn a_message_of_firemq_gets_its_history_as_maps() {
     props.entry("expiration", &FireValue::Uint(60_000));
     props.entry("message_id", &FireValue::Str("m1"));
     props.finish();
-    let len = u32::try_from(properties.len() - 4).unwrap();
-    properties[..4].copy_from_slice(&len.to_be_bytes());
+    let head = FireMessage::head(true, properties.len() - 4);
+    properties[..4].copy_from_slice(&head);
     let mut headers = MapWriter::begin(&mut properties);
     headers.entry("a", &FireValue::Uint(7));
     let mut keys = ArrayWriter::begin(headers.key("CC"));
@@ -251,12 +252,12 @@ fn a_message_of_firemq_gets_its_history_as_maps() {
     let new = Content::new(Form::Fire, &two.content);
     assert_eq!((new.exchange(), new.routing_key()), ("dlx", "k"));
     let raw = new.properties();
-    let (len, rest) = raw.split_first_chunk::<4>().unwrap();
-    let (props, headers) = rest.split_at(u32::from_be_bytes(*len) as usize);
+    let message = FireMessage::decode(raw);
+    assert!(message.persistent);
+    let (props, headers) = (message.props.as_bytes(), message.headers);
     let props = RawMap::from_checked(props);
     assert_eq!(props.find("message_id"), Some(FireValue::Str("m1")));
     assert_eq!(props.len(), 1);
-    let headers = RawMap::from_checked(headers);
     let names: Vec<_> = headers.iter().map(|(name, _)| name).collect();
     let expected = [
         "a",

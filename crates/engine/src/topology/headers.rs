@@ -4,7 +4,6 @@ use core::cell::OnceCell;
 use std::borrow::Cow;
 
 use tanda_wire::amqp::{Properties, ShortStr, Table, TableWriter, Value};
-use tanda_wire::firemq::RawMap;
 use tanda_wire::mapping::write_amqp_table;
 
 use super::args;
@@ -134,7 +133,7 @@ fn table_of(content: Content<'_>) -> Cow<'_, [u8]> {
             Cow::Borrowed(headers.unwrap_or_default().as_bytes())
         }
         Form::Fire => {
-            let map = RawMap::from_checked(content.fire_headers());
+            let map = content.fire_message().headers;
             let mut table = Vec::new();
             match write_amqp_table(&mut table, map, HEADERS_BYTES_MAX) {
                 Ok(()) => Cow::Owned(table),

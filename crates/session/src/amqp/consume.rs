@@ -8,7 +8,6 @@ use tanda_engine::{
 };
 use tanda_wire::amqp::{Arguments, ReplyCode, basic};
 
-use super::channel::Channel;
 use super::checks::REPLY_TO;
 use super::fault::Fault;
 use super::link::Link;
@@ -17,7 +16,7 @@ use super::open::Open;
 use super::pending::{Call, Waiting};
 use crate::consumer_args;
 use crate::login::Permission;
-use crate::pending::{CONSUMER_BIT, NO_ANSWER};
+use crate::pending::consumer_token;
 use crate::unacked::HeldMessage;
 
 /// Where a consumer is in its life.
@@ -58,13 +57,8 @@ pub(super) struct Consumers {
 impl Consumers {
     /// A token that no consumer had for long.
     fn token(&mut self) -> u32 {
-        loop {
-            self.made = self.made.wrapping_add(1);
-            let token = self.made | CONSUMER_BIT;
-            if token != NO_ANSWER && !self.by_token.contains_key(&token) {
-                return token;
-            }
-        }
+        let Self { by_token, made } = self;
+        consumer_token(made, |token| by_token.contains_key(&token))
     }
 }
 
@@ -368,7 +362,10 @@ impl Open {
             });
         }
         if !ended.is_empty() {
-            channel.forget_held(&ended);
+            // The engine takes back what these hold.
+            channel
+                .unacked
+                .forget(|message| ended.contains(&message.consumer));
         }
     }
 
@@ -406,18 +403,5 @@ impl Open {
         let reply = link.reply_to(token);
         link.requests.push(Request::Get { reply, spec });
         Ok(())
-    }
-}
-
-impl Channel {
-    /// The engine takes back what these consumers hold.
-    fn forget_held(&mut self, ended: &BTreeSet<u32>) {
-        let mut kept = Vec::new();
-        self.unacked.take_upto(u64::MAX, |tag, message| {
-            if !ended.contains(&message.consumer) {
-                kept.push((tag, message));
-            }
-        });
-        self.unacked.put_back(kept);
     }
 }

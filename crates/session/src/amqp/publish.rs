@@ -14,6 +14,7 @@ use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
 use crate::batch::{position, shifted};
+use crate::envelope::Envelope;
 
 /// Bytes of a batch after which it is sent although more can be read.
 const BATCH_BYTES_MAX: usize = 256 << 10;
@@ -52,11 +53,8 @@ impl Open {
         partial.mandatory = publish.mandatory;
         partial.tail_at = Some(self.batch.data.len());
         self.tail = Some(number);
-        let data = &mut self.batch.data;
-        for name in [publish.exchange, publish.routing_key] {
-            data.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
-            data.extend_from_slice(name.as_bytes());
-        }
+        let (exchange, key) = (publish.exchange.as_bytes(), publish.routing_key.as_bytes());
+        Envelope::write_names(&mut self.batch.data, exchange, key);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Acknowledgements of all kinds: `ack`, `nack`, `reject`, `recover`.
 
-use tanda_engine::{PoolChange, Request, SettleItem, SettleQueue, Settlement};
+use tanda_engine::{PoolChange, Request, Settlement};
 use tanda_wire::amqp::{ReplyCode, basic};
 
 use super::channel::{Channel, Mode};
@@ -122,7 +122,7 @@ impl Open {
 
     #[inline]
     fn settle_one(&mut self, number: u16, message: HeldMessage, settlement: Settlement) {
-        self.settled.push(item(&message, settlement));
+        self.settled.push(message.settled(settlement));
         if message.consumer == HeldMessage::GET {
             return;
         }
@@ -166,7 +166,7 @@ impl Open {
         let items = ended
             .unacked
             .iter()
-            .map(|message| item(&message, Settlement::Requeue));
+            .map(|message| message.settled(Settlement::Requeue));
         Self::settle_now(link, items.collect());
         if ended.shared_prefetch.is_some() {
             link.requests.push(Request::Pool {
@@ -178,16 +178,6 @@ impl Open {
         if let Some(queue) = ended.reply_queue.take() {
             self.remove_reply_queue(link, queue);
         }
-    }
-}
-
-/// A settlement by the queue's number.
-#[inline]
-pub(super) const fn item(message: &HeldMessage, settlement: Settlement) -> SettleItem {
-    SettleItem {
-        queue: SettleQueue::Id(message.queue),
-        id: message.id,
-        settlement,
     }
 }
 

@@ -12,9 +12,6 @@ use super::open::Open;
 use super::pending::Call;
 use crate::login::Permission;
 
-/// What a restricted user must be allowed to name for the server to name its queue.
-const GENERATED_NAME: &str = "amq.gen-AAAAAAAAAAAAAAAAAAAAAA";
-
 impl Open {
     pub(super) fn on_declare_exchange(
         &mut self,
@@ -26,11 +23,8 @@ impl Open {
         let kind = names::text(declare.exchange_type)?.to_owned();
         let args = names::arguments(declare.arguments)?;
         if !declare.passive {
-            link.demand(Permission::Configure, "exchange", &name)?;
-            if let Some(alternate) = text_argument(declare.arguments, b"alternate-exchange") {
-                link.demand(Permission::Read, "exchange", &name)?;
-                link.demand(Permission::Write, "exchange", &alternate)?;
-            }
+            let demanded = link.permits().demand_exchange(&name, declare.arguments);
+            demanded.map_err(Fault::refused)?;
         }
         let spec = ExchangeSpec {
             vhost: link.vhost,
@@ -115,7 +109,8 @@ impl Open {
         }
         let args = names::arguments(declare.arguments)?;
         if !declare.passive {
-            demand_declare(link, &name, declare.arguments)?;
+            let demanded = link.permits().demand_queue(&name, declare.arguments);
+            demanded.map_err(Fault::refused)?;
         }
         let spec = DeclareQueue {
             vhost: link.vhost,
@@ -273,43 +268,15 @@ impl Ends {
     /// A binding takes from its source and gives to its destination.
     fn check(self, link: &Link, arguments: Table<'_>) -> Result<Box<BindingSpec>, Fault> {
         let args: Bytes = names::arguments(arguments)?;
-        match &self.destination {
-            Destination::Queue(name) => link.demand(Permission::Write, "queue", name)?,
-            Destination::Exchange(name) => link.demand(Permission::Write, "exchange", name)?,
-        }
-        link.demand(Permission::Read, "exchange", &self.source)?;
-        let (permits, access) = (link.permits(), (Permission::Read, &*self.source));
-        permits
-            .demand_key(access, &self.key)
-            .map_err(Fault::refused)?;
-        Ok(Box::new(BindingSpec {
+        let spec = BindingSpec {
             vhost: link.vhost,
             source: self.source,
             destination: self.destination,
             key: self.key,
             args,
-        }))
+        };
+        let demanded = link.permits().demand_binding(&spec);
+        demanded.map_err(Fault::refused)?;
+        Ok(Box::new(spec))
     }
-}
-
-/// Who declares a queue makes it, and with a dead-letter exchange moves messages from it there.
-fn demand_declare(link: &Link, name: &str, arguments: Table<'_>) -> Result<(), Fault> {
-    let name = if name.is_empty() {
-        GENERATED_NAME
-    } else {
-        name
-    };
-    link.demand(Permission::Configure, "queue", name)?;
-    if let Some(exchange) = text_argument(arguments, b"x-dead-letter-exchange") {
-        link.demand(Permission::Read, "queue", name)?;
-        link.demand(Permission::Write, "exchange", &exchange)?;
-    }
-    Ok(())
-}
-
-/// An argument that is text; others the engine refuses.
-fn text_argument(arguments: Table<'_>, key: &[u8]) -> Option<String> {
-    let value = arguments.find(key).ok()??;
-    let bytes = value.as_long_string()?;
-    core::str::from_utf8(bytes).ok().map(str::to_owned)
 }

@@ -8,7 +8,6 @@ use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
-use super::settle::item;
 use crate::unacked::HeldMessage;
 
 /// A settlement that waits for a commit.
@@ -63,7 +62,7 @@ impl Open {
             ..batch
         };
         let (published, publish) = batch.into_request(link.vhost);
-        let items = settled.iter().map(|(_, message, it)| item(message, *it));
+        let items = settled.iter().map(|(_, message, it)| message.settled(*it));
         let settle = SettleBatch {
             vhost: link.vhost,
             items: items.collect(),

@@ -3,5 +3,9 @@
 //! Bodies are never touched, and nothing is converted before somebody takes the message.
 
 mod to_amqp;
+mod to_fila;
+mod to_fire;
 
 pub(crate) use to_amqp::{Message, Scratch, to_amqp};
+pub(crate) use to_fila::to_fila;
+pub(crate) use to_fire::{FireForm, FireScratch, fire_form, to_fire};

@@ -3,14 +3,14 @@
 //! | from | exchange, routing key | properties |
 //! |---|---|---|
 //! | Fila | "", the queue | headers as texts, the rest from what the broker knows |
-//! | FireMQ | as published | as [`tanda_wire::mapping`] says |
+//! | FireMQ | as published | as [`tanda_wire::mapping`] says, persistent or not as it was |
 //!
 //! What does not fit the peer's frames is delivered without its headers.
 
 use tanda_engine::{Content, DeliveryBatch, DeliveryItem, Form};
 use tanda_wire::amqp::ShortStr;
 use tanda_wire::fila::headers::Headers;
-use tanda_wire::firemq::{Props, RawMap};
+use tanda_wire::firemq::RawMap;
 use tanda_wire::mapping::{FilaMessage, FireMessage, write_amqp_properties};
 
 use crate::envelope::Envelope;
@@ -84,7 +84,7 @@ fn of_fila<'a>(
     }
 }
 
-/// An envelope whose properties are those of FireMQ: `u32 length, props | headers`.
+/// An envelope whose properties are those of FireMQ.
 fn of_envelope<'a>(
     bytes: &'a [u8],
     properties_max: usize,
@@ -100,13 +100,7 @@ fn of_envelope<'a>(
             body: &[],
         };
     };
-    let (props, headers) = split_fire(envelope.properties);
-    let message = FireMessage {
-        // Whether it was is not known any more; who sends it on had better keep it.
-        persistent: true,
-        props,
-        headers,
-    };
+    let message = FireMessage::decode(envelope.properties);
     if write_amqp_properties(properties, &message, properties_max).is_err() {
         let message = FireMessage {
             headers: RawMap::default(),
@@ -121,18 +115,6 @@ fn of_envelope<'a>(
         properties,
         body: envelope.body,
     }
-}
-
-/// Props and headers of FireMQ; empty ones where the bytes are none.
-fn split_fire(properties: &[u8]) -> (Props<'_>, RawMap<'_>) {
-    let parts = properties
-        .split_first_chunk::<4>()
-        .and_then(|(len, rest)| rest.split_at_checked(u32::from_be_bytes(*len) as usize));
-    let (props, headers) = parts.unwrap_or_default();
-    (
-        Props::decode(props).unwrap_or_default(),
-        RawMap::decode(headers).unwrap_or_default(),
-    )
 }
 
 /// Writes properties again, after their headers were too large.

@@ -1,8 +1,8 @@
 //! What the engine says, as frames.
 
 use tanda_engine::{
-    DeliveryBatch, Event, MessageId, PublishError, PublishResult, SettleResult, SubscribeError,
-    SubscriptionEnd,
+    DeliveryBatch, Event, Form, MessageId, PublishError, PublishResult, SettleResult,
+    SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::fila::consume::ConsumeOk;
 use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta};
@@ -16,6 +16,7 @@ use super::link::Link;
 use super::replies;
 use super::slots::Kind;
 use super::unsent::Lot;
+use crate::convert::to_fila;
 
 /// Body bytes of a delivery frame, a larger single message excepted: enough to make the cost of a
 /// frame vanish, little enough that an answer queued behind it does not wait long.
@@ -181,10 +182,18 @@ fn delivery(link: &mut Link, token: u32, batch: &DeliveryBatch) {
     let may_lose_key = link.authority.caller.key().is_some();
     let body_bytes_max = DELIVERY_BYTES_MAX.min(link.outbound.frame_bytes_max() - HEADER_BYTES);
     let mut rest = batch.items.as_slice();
+    let is_foreign = batch.items.iter().any(|item| item.form != Form::Fila);
+    let converted = batch.items.iter().filter(|_| is_foreign);
+    let converted: Vec<_> = converted.map(|item| to_fila(batch, item)).collect();
     while !rest.is_empty() {
-        let items = rest
-            .iter()
-            .map(|item| (wire_item(batch, item), item.budget_bytes()));
+        let done = batch.items.len() - rest.len();
+        let items = rest.iter().enumerate().map(|(at, item)| {
+            let content = match converted.get(done + at) {
+                Some(content) => content,
+                None => batch.content(item),
+            };
+            (wire_item(batch, item, content), item.budget_bytes())
+        });
         let taken = link.outbound.deliveries(request_id, items, body_bytes_max);
         if may_lose_key && let Some(items) = rest.get(..taken) {
             link.outbound.note_lot(Lot::of(batch, items));
@@ -194,8 +203,11 @@ fn delivery(link: &mut Link, token: u32, batch: &DeliveryBatch) {
 }
 
 #[inline]
-fn wire_item<'a>(batch: &'a DeliveryBatch, item: &tanda_engine::DeliveryItem) -> DeliveryItem<'a> {
-    let content = batch.content(item);
+fn wire_item<'a>(
+    batch: &'a DeliveryBatch,
+    item: &tanda_engine::DeliveryItem,
+    content: &'a [u8],
+) -> DeliveryItem<'a> {
     debug_assert!(
         content.len() >= EMPTY_CONTENT.len(),
         "{}: no content",

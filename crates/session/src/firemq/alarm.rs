@@ -31,10 +31,20 @@ impl Open {
             link.outbound.frame(&Flow { pause });
         }
     }
+
+    /// Whether a message at the front of these bytes has to wait. What comes before a `close` is
+    /// taken all the same: there is no later for it, and not much that was read ahead.
+    pub(super) fn must_pause(&mut self, input: &[u8], frame_max: u32) -> bool {
+        if !self.is_paused || self.is_leaving {
+            return false;
+        }
+        self.is_leaving = holds_close(input, frame_max);
+        !self.is_leaving
+    }
 }
 
 /// Whether the peer closes the connection somewhere in these bytes, which begin with a frame.
-pub(super) fn holds_close(mut input: &[u8], frame_max: u32) -> bool {
+fn holds_close(mut input: &[u8], frame_max: u32) -> bool {
     while let Ok(Split::Frame(frame)) = split_frame(input, frame_max) {
         if frame.op == Op::Close {
             return true;

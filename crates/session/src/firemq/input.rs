@@ -7,7 +7,7 @@ use tanda_wire::firemq::frame::{Frame, FrameError, PREAMBLE, Split, check_preamb
 use super::fault::Fault;
 use super::handshake::Handshake;
 use super::open::Next;
-use super::{Closing, FireSession, Stall, State, alarm};
+use super::{Closing, FireSession, Stall, State};
 
 impl FireSession {
     /// The first four bytes say which protocol it is.
@@ -115,11 +115,7 @@ impl FireSession {
                 }
                 Err(error) => return Err(frame_fault(&error)),
             };
-            if open.is_paused && frame.op == Op::Publish {
-                if alarm::holds_close(rest, link.frame_max) {
-                    *at = input.len();
-                    return Ok(Next::Closed);
-                }
+            if frame.op == Op::Publish && open.must_pause(rest, link.frame_max) {
                 self.stall = Stall::Alarm;
                 return Ok(Next::Stay);
             }

@@ -35,8 +35,11 @@
 
 mod alarm;
 mod config;
+mod confirms;
+mod deliver;
 mod driven;
 mod endings;
+mod events;
 mod fault;
 mod handshake;
 mod input;
@@ -44,6 +47,12 @@ mod link;
 mod open;
 mod outbound;
 mod pending;
+mod publish;
+mod published;
+mod replies;
+mod settle;
+mod subscribe;
+mod topology;
 
 use std::sync::Arc;
 
@@ -76,6 +85,10 @@ pub struct FireSession {
 }
 
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most connections are open for all of their lives"
+)]
 enum State {
     /// Nothing but the four bytes of the protocol's name may come.
     Preamble {
@@ -292,7 +305,7 @@ impl FireSession {
                 self.link.has_room()
                     && match self.stall {
                         Stall::None | Stall::Room => true,
-                        Stall::Subscription => open.is_paused,
+                        Stall::Subscription => !open.subs.are_ending(),
                         Stall::Alarm => self.alarm.is_none(),
                     }
             }

@@ -21,6 +21,47 @@ pub struct FireMessage<'a> {
     pub headers: RawMap<'a>,
 }
 
+/// The bit of [`FireMessage::head`] that says persistent.
+const PERSISTENT: u32 = 1 << 31;
+
+impl<'a> FireMessage<'a> {
+    /// The four bytes before the `props` of a message that is kept: their length, and whether it is
+    /// persistent in the highest bit.
+    #[must_use]
+    pub fn head(persistent: bool, props_bytes: usize) -> [u8; 4] {
+        let len = u32::try_from(props_bytes).map_or(PERSISTENT - 1, |len| len & !PERSISTENT);
+        debug_assert_eq!(len as usize, props_bytes, "props fit a frame");
+        (len | if persistent { PERSISTENT } else { 0 }).to_be_bytes()
+    }
+
+    /// Appends what is kept of it: [`FireMessage::head`], then `props`, then `headers`.
+    #[inline]
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let props = self.props.as_bytes();
+        out.extend_from_slice(&Self::head(self.persistent, props.len()));
+        out.extend_from_slice(props);
+        out.extend_from_slice(self.headers.as_bytes());
+    }
+
+    /// Reads what [`FireMessage::encode`] wrote, without a look into the maps; a transient message
+    /// without properties when the bytes are cut short.
+    #[inline]
+    #[must_use]
+    pub fn decode(kept: &'a [u8]) -> Self {
+        let parts = kept.split_first_chunk::<4>().and_then(|(head, rest)| {
+            let head = u32::from_be_bytes(*head);
+            let (props, headers) = rest.split_at_checked((head & !PERSISTENT) as usize)?;
+            Some((head & PERSISTENT != 0, props, headers))
+        });
+        let (persistent, props, headers) = parts.unwrap_or_default();
+        Self {
+            persistent,
+            props: Props::from_checked(props),
+            headers: RawMap::from_checked(headers),
+        }
+    }
+}
+
 /// Appends the properties that a FireMQ message has in AMQP: what [`amqp::Properties::decode`]
 /// reads. Properties longer than 255 bytes are left out, see [`super`].
 ///

@@ -2,7 +2,8 @@
 
 use tanda_engine::{Event, Form, GetError, Got, Request};
 use tanda_wire::amqp::{PropertyValues, basic, channel};
-use tanda_wire::firemq::{self, writer::MapWriter};
+use tanda_wire::firemq::{self, Props, RawMap, writer::MapWriter};
+use tanda_wire::mapping::FireMessage;
 
 use super::{
     AmqpConfig, Peer, deliveries, deliveries_of, envelope, frame, id, line, short, topology_error,
@@ -261,16 +262,24 @@ fn a_message_of_firemq_keeps_exchange_key_and_what_has_a_place() {
         ..firemq::Properties::default()
     };
     properties.encode(&mut props);
-    let mut all = u32::try_from(props.len()).unwrap().to_be_bytes().to_vec();
-    all.extend_from_slice(&props);
-    let mut map = MapWriter::begin(&mut all);
+    let mut headers = Vec::new();
+    let mut map = MapWriter::begin(&mut headers);
     map.entry("h", &firemq::Value::Str("vv"));
     map.finish();
-    let (properties, lines) = delivered(Form::Fire, envelope("ex", "key", &all, b"abc"));
-    assert_eq!(lines[0], deliver(1, false, "ex", "key"));
-    assert_eq!(lines[2], "1 body abc");
-    let expected = "Some(2) None None Some(\"text/plain\") h=\"S\\\\x00\\\\x00\\\\x00\\\\x02vv\"";
-    assert_eq!(properties, expected);
+    for (persistent, mode) in [(true, "Some(2)"), (false, "None")] {
+        let message = FireMessage {
+            persistent,
+            props: Props::decode(&props).unwrap(),
+            headers: RawMap::decode(&headers).unwrap(),
+        };
+        let mut all = Vec::new();
+        message.encode(&mut all);
+        let (properties, lines) = delivered(Form::Fire, envelope("ex", "key", &all, b"abc"));
+        assert_eq!(lines[0], deliver(1, false, "ex", "key"));
+        assert_eq!(lines[2], "1 body abc");
+        let rest = "None None Some(\"text/plain\") h=\"S\\\\x00\\\\x00\\\\x00\\\\x02vv\"";
+        assert_eq!(properties, format!("{mode} {rest}"));
+    }
 }
 
 #[test]

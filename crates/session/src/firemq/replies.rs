@@ -1,0 +1,99 @@
+//! The engine's answers to requests about the topology.
+
+use tanda_engine::{AdminReply, DeclaredQueue, TopologyCode, TopologyError};
+use tanda_wire::firemq::ReplyCode;
+use tanda_wire::firemq::reply::OkReply;
+
+use super::fault::Fault;
+use super::link::Link;
+use super::open::Open;
+use super::pending::{Call, Waiting};
+
+/// What a request is answered with.
+enum Answer {
+    Done,
+    Queue(DeclaredQueue),
+    Count(u64),
+}
+
+impl Open {
+    pub(super) fn on_reply(&mut self, link: &mut Link, token: u32, reply: AdminReply) {
+        let Some(Waiting::Call { rid, call }) = link.pending.remove(token) else {
+            return;
+        };
+        if let Call::Unsubscribe { token } = call {
+            self.subs.remove(token);
+            return link.outbound.frame(&OkReply {
+                rid,
+                ..OkReply::default()
+            });
+        }
+        match answer(reply).unwrap_or(Ok(Answer::Done)) {
+            Ok(answer) => self.say_done(link, rid, &call, &answer),
+            Err(error) => say_failed(link, rid, &call, error),
+        }
+    }
+
+    fn say_done(&mut self, link: &mut Link, rid: u64, call: &Call, answer: &Answer) {
+        let mut ok = OkReply {
+            rid,
+            ..OkReply::default()
+        };
+        match answer {
+            Answer::Done => {}
+            Answer::Count(count) => ok.messages = *count,
+            Answer::Queue(declared) => {
+                if let Call::DeclareQueue { exclusive: true } = call {
+                    self.exclusive.insert(declared.name.clone());
+                }
+                ok.name = &declared.name;
+                ok.messages = declared.messages;
+                ok.consumers = declared.consumers.into();
+            }
+        }
+        link.outbound.frame(&ok);
+    }
+}
+
+/// What is not there need not be removed, and what is built in cannot be.
+fn say_failed(link: &mut Link, rid: u64, call: &Call, error: TopologyError) {
+    let is_missing = error.code == TopologyCode::NotFound;
+    let is_built_in = error.code == TopologyCode::AccessRefused;
+    let mut fault = Fault::of_topology(error).of(rid);
+    match call {
+        Call::DeleteExchange | Call::DeleteQueue | Call::Unbind if is_missing => {
+            return link.outbound.frame(&OkReply {
+                rid,
+                ..OkReply::default()
+            });
+        }
+        Call::DeleteExchange if is_built_in => fault.code = ReplyCode::NotAllowed,
+        Call::Make
+        | Call::DeclareQueue { .. }
+        | Call::DeleteExchange
+        | Call::DeleteQueue
+        | Call::Unbind
+        | Call::Purge
+        | Call::Get { .. }
+        | Call::Unsubscribe { .. } => {}
+    }
+    link.outbound.error(&fault);
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "most replies answer questions of other doors"
+)]
+fn answer(reply: AdminReply) -> Option<Result<Answer, TopologyError>> {
+    Some(match reply {
+        AdminReply::ExchangeDeclared(result)
+        | AdminReply::ExchangeDeleted(result)
+        | AdminReply::Bound(result)
+        | AdminReply::Unbound(result) => result.map(|()| Answer::Done),
+        AdminReply::QueueDeclared(result) => result.map(Answer::Queue),
+        AdminReply::QueueRemoved(result) | AdminReply::QueuePurged(result) => {
+            result.map(Answer::Count)
+        }
+        _ => return None,
+    })
+}
