@@ -12,6 +12,13 @@ pub(crate) struct HealthArgs {
     target: TargetArgs,
 }
 
+/// What runs short, as the broker says it.
+pub(crate) fn alarms(answer: &Value) -> String {
+    let list = answer.get("alarms").and_then(Value::as_array);
+    let names = list.into_iter().flatten().filter_map(Value::as_str);
+    names.collect::<Vec<_>>().join(" and ")
+}
+
 pub(crate) async fn run(args: HealthArgs, before: TargetArgs) -> Result<(), Failure> {
     let target = args.target.or(before);
     let answer = target.http()?.read("/api/tanda/health").await?;
@@ -39,6 +46,11 @@ pub(crate) async fn run(args: HealthArgs, before: TargetArgs) -> Result<(), Fail
              consumers go on"
                 .to_owned(),
         )),
+        "alarm" => Err(Failure::Refused(format!(
+            "the broker is low on {}: publishers of AMQP and FireMQ are asked to wait; consumers \
+             go on",
+            alarms(&answer)
+        ))),
         _ => Err(Failure::Refused(format!(
             "the broker is not well: {}",
             text("cause").unwrap_or("it does not say why")

@@ -27,7 +27,7 @@ struct Broker {
 }
 
 impl Broker {
-    fn start(name: &str) -> Self {
+    fn start(name: &str, options: &[&str]) -> Self {
         let folder = format!("tanda-clients-{}-{name}", std::process::id());
         let data_dir = std::env::temp_dir().join(folder);
         let mut command = Command::new(env!("CARGO_BIN_EXE_tanda"));
@@ -45,6 +45,7 @@ impl Broker {
             .arg("--tls-key")
             .arg(data_dir.join("key.pem"))
             .args(["--firemq-ws-origins", "https://shop.example"])
+            .args(options)
             .args(["--log-level", "error", "--data-dir"])
             .arg(data_dir.join("data"))
             .stdout(Stdio::piped())
@@ -104,6 +105,11 @@ fn repository() -> PathBuf {
 
 /// Runs one check of a script of `tests/clients` against a broker of its own.
 fn check(script: &str, over: &str, name: &str) {
+    check_with(script, over, name, &[]);
+}
+
+/// The same, with more options for the broker.
+fn check_with(script: &str, over: &str, name: &str, options: &[&str]) {
     let clients = repository().join("target/clients");
     assert!(
         clients.join("installed").exists(),
@@ -111,15 +117,15 @@ fn check(script: &str, over: &str, name: &str) {
         clients.display()
     );
     let is_python = Path::new(script).extension() == Some("py".as_ref());
-    let (interpreter, options) = if is_python {
+    let (interpreter, flags) = if is_python {
         (clients.join("bin/python"), &[][..])
     } else {
         // Node.js has had a WebSocket without being asked since 22.
         ("node".into(), &["--experimental-websocket"][..])
     };
-    let broker = Broker::start(&format!("{over}-{name}"));
+    let broker = Broker::start(&format!("{over}-{name}"), options);
     let output = Command::new(interpreter)
-        .args(options)
+        .args(flags)
         .arg(repository().join("tests/clients").join(script))
         .args([broker.target(over).as_str(), name])
         .env("NODE_PATH", clients.join("node_modules"))
@@ -160,6 +166,14 @@ checks! { pika_blocking, "pika_blocking.py" over "amqp":
     a_wrong_password_is_refused
     transactions
     turns_by_a_header
+}
+
+mod pika_alarm {
+    #[test]
+    fn publishers_wait_while_memory_is_short() {
+        let options = ["--memory-limit", "8MiB"];
+        super::check_with("pika_alarm.py", "amqp", "publishers_wait", &options);
+    }
 }
 
 checks! { amqplib, "amqplib/check.js" over "amqp":

@@ -25,6 +25,7 @@ mod effects;
 mod keys;
 mod log_journal;
 mod look_after;
+mod memory;
 mod node;
 mod open;
 mod pages;

@@ -11,10 +11,6 @@ use crate::snapshot::Published;
 
 /// Messages of one slice of a snapshot: well below a millisecond.
 const SLICE_MESSAGES: usize = 256;
-/// How often memory is counted.
-const MEMORY_MS: u64 = 100;
-/// Publishes are taken again below this many percent of the limit.
-const MEMORY_LOW_PERCENT: u64 = 95;
 
 impl<D: Disk> Node<D> {
     /// The log's timers, the next slice of a snapshot, memory.
@@ -230,18 +226,13 @@ impl<D: Disk> Node<D> {
 
     /// Over the memory limit publishes are refused.
     fn watch_memory(&mut self) {
-        if self.memory_limit == 0 || self.now < self.memory_at {
+        if !self.memory.is_due(self.now) {
             return;
         }
-        self.memory_at = self.now.after_ms(MEMORY_MS);
+        let was_full = self.memory.is_full;
         let used = self.memory_bytes();
-        let is_over = if self.memory_full {
-            used > self.memory_limit / 100 * MEMORY_LOW_PERCENT
-        } else {
-            used > self.memory_limit
-        };
-        if is_over != self.memory_full {
-            self.memory_full = is_over;
+        self.memory.note(self.now, used);
+        if self.memory.is_full != was_full {
             self.note_refusal();
         }
     }

@@ -14,6 +14,7 @@ use crate::delivery::{Chunk, resolve};
 use crate::effects::{EffectQueue, failed_answer};
 use crate::keys::PublishedTables;
 use crate::log_journal::LogJournal;
+use crate::memory::MemoryWatch;
 use crate::pages::PageFile;
 use crate::reclaim::{Rates, Reclaim};
 use crate::refuse::storage_failed;
@@ -70,10 +71,7 @@ pub struct Node<D: Disk> {
     pub(crate) sweep_once_durable: Option<Lsn>,
     /// The log's claimed start when last looked at.
     pub(crate) seen_start: Lsn,
-    pub(crate) memory_limit: u64,
-    /// When memory is counted next.
-    pub(crate) memory_at: Millis,
-    pub(crate) memory_full: bool,
+    pub(crate) memory: MemoryWatch,
 }
 
 /// What recovery has put together.
@@ -136,9 +134,7 @@ impl<D: Disk> Node<D> {
             emptied: BTreeMap::new(),
             sweep_once_durable: Some(Lsn::ZERO),
             seen_start: Lsn::ZERO,
-            memory_limit,
-            memory_at: now,
-            memory_full: false,
+            memory: MemoryWatch::new(memory_limit, now),
         };
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;
         node.note_room();
@@ -237,6 +233,7 @@ impl<D: Disk> Node<D> {
             self.reclaim_deadline(),
             self.snapshot_deadline(),
             self.backup.next_deadline(),
+            self.memory.next_deadline(),
             unreadable,
         ]
         .into_iter()
@@ -251,10 +248,16 @@ impl<D: Disk> Node<D> {
         self.log.pending_bytes() + self.log.in_flight_bytes() + self.effects.bytes()
     }
 
+    /// Whether the memory limit is near: publishes are still taken, but better not sent.
+    #[must_use]
+    pub const fn memory_short(&self) -> bool {
+        self.memory.is_short
+    }
+
     /// Whether publishes are refused because the memory limit is reached.
     #[must_use]
     pub const fn memory_full(&self) -> bool {
-        self.memory_full
+        self.memory.is_full
     }
 
     /// Whether publishes are refused because the disk is full.
@@ -298,8 +301,8 @@ impl<D: Disk> Node<D> {
             copy_failures,
             last_copy_error,
             memory_bytes: self.memory_bytes(),
-            memory_limit_bytes: self.memory_limit,
-            memory_full: self.memory_full,
+            memory_limit_bytes: self.memory.limit_bytes,
+            memory_full: self.memory.is_full,
             log: self.log.stats(),
             durable: self.durable(),
             end: end_of(&self.log),
@@ -454,7 +457,7 @@ impl<D: Disk> Node<D> {
 
     pub(crate) fn note_refusal(&mut self) {
         self.engine
-            .set_storage_full(self.storage_full || self.memory_full);
+            .set_storage_full(self.storage_full || self.memory.is_full);
     }
 
     /// The node has failed: nothing that waits will become durable, and what the engine knows is

@@ -10,6 +10,7 @@
 //!                  └──────────── mailbox ◄──────────────┘
 //! ```
 
+mod alarms;
 mod audit;
 mod clock;
 pub mod config;

@@ -4,9 +4,11 @@ use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
 
 use tanda_node::{Node, OpenError};
 use tanda_session::fila::Authentication;
+use tanda_wal::Disk as _;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
 
 use crate::{
+    alarms,
     audit::Audit,
     clock::{Clock, wall_now},
     config::Config,
@@ -108,8 +110,19 @@ impl Server {
             let watching = certificates.watch(config.tls_reload_interval);
             server.helpers.spawn(watching);
         }
+        server.watch_disk(&config).map_err(StartError::DataDir)?;
         server.open(config, (clock, authentication), sockets);
         Ok(server)
+    }
+
+    fn watch_disk(&mut self, config: &Config) -> Result<(), DataDirError> {
+        let disk = Arc::new(self.data_dir.shard()?);
+        let free = move || disk.free_bytes();
+        let alarms = self.shard.alarms().clone();
+        let least = settings::disk_alarm(config);
+        let watching = alarms::watch_disk(free, (least, alarms::DISK_EVERY), alarms);
+        self.helpers.spawn(watching);
+        Ok(())
     }
 
     fn open(

@@ -25,6 +25,9 @@ const HOT_OF_LIMIT: u64 = 4;
 /// What the index keeps of a message.
 const MESSAGE_BYTES: u64 = 64;
 
+/// The disk runs short so long before it counts as full, when `disk.alarm` says nothing: four
+/// segments.
+const DISK_ALARM_MARGIN: u64 = 256 << 20;
 /// The log's cache takes at most one part in this many of the memory limit.
 const CACHE_OF_LIMIT: u64 = 8;
 
@@ -63,6 +66,14 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
     node.log.cache_bytes = usize_of(ByteSize(cache));
     node.log.keep_free_bytes = config.disk_reserve.0;
     node
+}
+
+/// Free bytes below which the disk runs short.
+pub(crate) const fn disk_alarm(config: &Config) -> u64 {
+    match config.disk_alarm.0 {
+        0 => config.disk_reserve.0.saturating_add(DISK_ALARM_MARGIN),
+        bytes => bytes,
+    }
 }
 
 fn defaults(config: &Config) -> Defaults {

@@ -40,6 +40,34 @@ fn health_and_figures() {
 }
 
 #[test]
+fn a_disk_that_runs_short_is_told_in_health_and_beside_a_queue() {
+    let dir = TempDir::new();
+    // No disk has so much.
+    let server = TestServer::start(dir.path(), &[("disk.alarm", "1024TiB")]);
+    let mut peer = server.connect();
+    peer.create_queue("q");
+    let health = loop {
+        let (status, health) = server.get("/api/tanda/health");
+        assert_eq!(status, 200);
+        // It is looked at soon after the start.
+        if health["status"] != "ok" {
+            break health;
+        }
+    };
+    assert_eq!(health["status"], "alarm");
+    assert_eq!(health["ready"], true);
+    let (_, queue) = server.get("/api/tanda/queues/q");
+    for answer in [health, queue] {
+        assert_eq!(answer["alarms"], serde_json::json!(["disk"]));
+    }
+    let (_, node) = server.get("/api/tanda/node");
+    assert_eq!(node["storage_low"], true);
+    assert_eq!(node["storage_full"], false);
+    // Who is not asked to wait goes on.
+    peer.enqueue("q", b"hello");
+}
+
+#[test]
 fn queues_are_listed_shown_explained_and_purged() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path(), &[]);

@@ -7,6 +7,7 @@ use tanda_client::admin::{FairnessKeyStats, ThrottleSummary};
 use crate::{
     durations,
     failure::Failure,
+    health,
     http_door::queue_path,
     key_parts, moments,
     output::{Output, printable},
@@ -194,9 +195,16 @@ fn facts(details: &Value) -> Vec<(&'static str, String)> {
         ("on_enqueue", script(details, "on_enqueue")),
         ("on_failure", script(details, "on_failure")),
         ("when on_enqueue fails", script_failure(details)),
+        ("broker low on", low_on(details)),
     ];
     let known = |(label, value): (&'static str, Option<String>)| Some((label, value?));
     list.into_iter().filter_map(known).collect()
+}
+
+/// What the broker is short of, for which publishers are asked to wait.
+fn low_on(details: &Value) -> Option<String> {
+    let names = health::alarms(details);
+    (!names.is_empty()).then(|| format!("{names}: publishers of AMQP and FireMQ wait"))
 }
 
 fn ordering(details: &Value) -> Option<String> {
@@ -252,6 +260,7 @@ mod tests {
                 "script_failure": "park",
                 "park_dead_letter_after": 3,
             },
+            "alarms": ["memory", "disk"],
         });
         assert_eq!(
             facts(&details),
@@ -262,6 +271,10 @@ mod tests {
                 (
                     "when on_enqueue fails",
                     "park, dead letter after 3 failed tries".to_owned()
+                ),
+                (
+                    "broker low on",
+                    "memory and disk: publishers of AMQP and FireMQ wait".to_owned()
                 ),
             ]
         );

@@ -15,7 +15,7 @@ fn at_the_memory_limit_publishes_are_refused_until_messages_have_left() {
     };
     let mut world = World::reopened(MemDisk::new(1), START, limited);
     world.create(named("jobs"));
-    let mut count = 0;
+    let (mut count, mut was_short) = (0, false);
     while !world.node.stats().memory_full {
         let token = world.publish("jobs", &vec![vec![1; 10]; 100]);
         world.settle_down();
@@ -23,7 +23,9 @@ fn at_the_memory_limit_publishes_are_refused_until_messages_have_left() {
         world.pass(200, 100);
         count += stored(&world.published(token).unwrap()).len();
         assert!(count < 20_000, "never full");
+        was_short |= world.node.memory_short() && !world.node.memory_full();
     }
+    assert!(was_short, "not told before it was full");
     assert!(world.node.memory_full());
     let refused = world.publish("jobs", &[b"too much".to_vec()]);
     world.settle_down();
@@ -43,8 +45,17 @@ fn at_the_memory_limit_publishes_are_refused_until_messages_have_left() {
         assert!(world.settled(token).unwrap().iter().all(Result::is_ok));
     }
     assert_eq!(acked, count, "the refused one is not there");
+    // It notices that by itself.
+    while let Some(at) = world
+        .node
+        .next_deadline()
+        .filter(|_| world.node.memory_short())
+    {
+        world.now = world.now.max(at);
+        world.run();
+    }
+    assert!(!world.node.memory_full() && !world.node.memory_short());
     world.pass(1_000, 100);
-    assert!(!world.node.memory_full());
     let token = world.publish("jobs", &[b"again".to_vec()]);
     world.settle_down();
     assert_eq!(stored(&world.published(token).unwrap()).len(), 1);

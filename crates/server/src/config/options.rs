@@ -269,6 +269,9 @@ options! {
     reclaim_rate: ByteSize = "reclaim.rate", "32MiB", "64KiB" ..= "16GiB";
     /// Free space below which new messages are refused while settling goes on.
     disk_reserve: ByteSize = "disk.reserve", "64MiB", "0B" ..= "1TiB";
+    /// Free space below which publishers of AMQP and FireMQ are asked to wait, before anybody has
+    /// to be refused. 0B: `disk.reserve` and 256MiB.
+    disk_alarm: ByteSize = "disk.alarm", "0B", "0B" ..= "1024TiB";
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ use super::{
     registration::Registration,
 };
 use crate::{
+    alarms::Alarms,
     listen::{Busy, Guest, Stream},
     server::is_set,
     shard::Mailbox,
@@ -52,6 +53,8 @@ pub(super) struct Connection<P: Protocol> {
     mailbox: Arc<Mailbox>,
     /// The newest API keys.
     keys: watch::Receiver<Arc<KeyTable>>,
+    /// What runs short.
+    alarms: watch::Receiver<Alarms>,
     input: Input,
     /// Who the peer says it is, while that is checked.
     login: LoginCheck,
@@ -76,6 +79,7 @@ enum Wake {
     Socket,
     Mail,
     Keys,
+    Alarms,
     Login(Result<Arc<dyn Identity>, LoginError>),
     Timer,
     Shutdown,
@@ -96,6 +100,10 @@ impl<P: Protocol> Connection<P> {
         let mut session = door.protocol.session(conn, now, &stream);
         let mut keys = door.shard.keys();
         session.on_keys(now, &keys.borrow_and_update());
+        let mut alarms = door.shard.alarms().subscribe();
+        if let Some(reason) = alarms.borrow_and_update().reason() {
+            session.on_alarm(now, Some(reason));
+        }
         let registration = Registration::new(&door.shard, conn);
         let share = Share::new(Arc::clone(&door.memory));
         Self {
@@ -107,6 +115,7 @@ impl<P: Protocol> Connection<P> {
             session,
             mailbox: Arc::default(),
             keys,
+            alarms,
             input: Input::default(),
             login: LoginCheck::default(),
             share,
@@ -168,6 +177,7 @@ impl<P: Protocol> Connection<P> {
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
             Ok(()) = self.keys.changed() => Ok(Wake::Keys),
+            Ok(()) = self.alarms.changed() => Ok(Wake::Alarms),
             answer = self.login.answer(), if self.login.is_open() => Ok(Wake::Login(answer)),
             () = timer => Ok(Wake::Timer),
             () = is_set(shutdown), if !told => Ok(Wake::Shutdown),
@@ -179,6 +189,10 @@ impl<P: Protocol> Connection<P> {
         match wake {
             // Which was seen when it was waited for.
             Wake::Keys => self.session.on_keys(now, &self.keys.borrow_and_update()),
+            Wake::Alarms => {
+                let reason = self.alarms.borrow_and_update().reason();
+                self.session.on_alarm(now, reason);
+            }
             Wake::Socket => return self.on_socket().await,
             Wake::Mail => self.on_mail(now),
             Wake::Login(answer) => self.session.on_login(now, answer),

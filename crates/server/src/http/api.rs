@@ -77,7 +77,8 @@ async fn inspect(
         return Err(mismatch(&reply));
     };
     let details = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
-    Ok(Json(json::details(&details)))
+    let alarms = *door.shard.alarms().borrow();
+    Ok(Json(json::details(&details, alarms)))
 }
 
 async fn explain(

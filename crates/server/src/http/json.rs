@@ -10,7 +10,7 @@ use tanda_engine::{
 use tanda_node::NodeStats;
 
 use super::Door;
-use crate::{process, shard::Snapshot};
+use crate::{alarms::Alarms, process, shard::Snapshot};
 
 pub(super) fn health(door: &Door, snapshot: &Snapshot) -> Value {
     let status = if snapshot.failed.is_some() {
@@ -19,12 +19,15 @@ pub(super) fn health(door: &Door, snapshot: &Snapshot) -> Value {
         "storage_full"
     } else if snapshot.node.memory_full {
         "memory_full"
+    } else if snapshot.alarms != Alarms::default() {
+        "alarm"
     } else {
         "ok"
     };
     json!({
         "status": status,
         "ready": snapshot.failed.is_none(),
+        "alarms": snapshot.alarms.names(),
         "cause": snapshot.failed,
         "uptime_ms": door.clock.uptime_ms(),
         "version": env!("CARGO_PKG_VERSION"),
@@ -63,6 +66,7 @@ pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
         "memory": {
             "bytes": node.memory_bytes,
             "limit_bytes": node.memory_limit_bytes,
+            "short": snapshot.alarms.memory,
             "full": node.memory_full,
         },
         "snapshot": snapshot_of(node),
@@ -86,6 +90,7 @@ pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
         "last_read_error": node.last_read_error,
         "unreadable_messages": node.unreadable_messages,
         "storage_full": node.storage_full,
+        "storage_low": snapshot.alarms.disk_low,
         "failed": snapshot.failed,
         "limits": limits(door),
     })
@@ -131,7 +136,7 @@ pub(super) fn queues(queues: &[QueueSummary]) -> Value {
     json!({ "queues": queues.iter().map(queue).collect::<Vec<_>>() })
 }
 
-pub(super) fn details(details: &QueueDetails) -> Value {
+pub(super) fn details(details: &QueueDetails, alarms: Alarms) -> Value {
     json!({
         "name": details.name,
         "id": details.id,
@@ -139,6 +144,7 @@ pub(super) fn details(details: &QueueDetails) -> Value {
         "parent": details.parent,
         "config": config(&details.config),
         "counts": counts(&details.counts),
+        "alarms": alarms.names(),
     })
 }
 

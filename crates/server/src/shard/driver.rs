@@ -23,7 +23,7 @@ use super::{
     pieces::Pieces,
     sync::{Finished, Worker},
 };
-use crate::{clock::Clock, script::ScriptHost};
+use crate::{alarms::Alarms, clock::Clock, script::ScriptHost};
 
 /// Requests handled in one round at most: about a millisecond of small ones.
 const SLICE_REQUESTS: usize = 1024;
@@ -43,10 +43,18 @@ pub(super) struct Helpers<D: Disk> {
     pub(super) scripts: ScriptHost,
 }
 
+/// What everybody may read at any time.
+#[derive(Debug)]
+pub(super) struct Boards {
+    /// The API keys that are on disk.
+    pub(super) keys: watch::Sender<Arc<KeyTable>>,
+    /// What runs short.
+    pub(super) alarms: watch::Sender<Alarms>,
+}
+
 pub(super) struct Driver<D: Disk> {
     node: Node<D>,
-    /// Where the API keys that are on disk go.
-    keys: watch::Sender<Arc<KeyTable>>,
+    boards: Boards,
     clock: Clock,
     inbox: Arc<ShardInbox<D>>,
     helpers: Helpers<D>,
@@ -72,6 +80,7 @@ struct Told {
     failed: bool,
     storage_full: bool,
     memory_full: bool,
+    memory_short: bool,
     /// Failed snapshots.
     snapshot_failures: u64,
     /// Read errors, and when they were last told of.
@@ -84,7 +93,7 @@ const READ_ERRORS_EVERY: Duration = Duration::from_secs(10);
 
 impl<D: Disk> Driver<D> {
     pub(super) fn new(
-        (node, keys): (Node<D>, watch::Sender<Arc<KeyTable>>),
+        (node, boards): (Node<D>, Boards),
         clock: Clock,
         inbox: Arc<ShardInbox<D>>,
         helpers: Helpers<D>,
@@ -92,7 +101,7 @@ impl<D: Disk> Driver<D> {
     ) -> Self {
         Self {
             node,
-            keys,
+            boards,
             clock,
             inbox,
             helpers,
@@ -282,8 +291,9 @@ impl<D: Disk> Driver<D> {
 
     /// Before what was released goes out: who hears that a key was revoked finds it so.
     fn publish_keys(&self) {
-        if !Arc::ptr_eq(&self.keys.borrow(), self.node.keys()) {
-            self.keys.send_replace(Arc::clone(self.node.keys()));
+        let keys = &self.boards.keys;
+        if !Arc::ptr_eq(&keys.borrow(), self.node.keys()) {
+            keys.send_replace(Arc::clone(self.node.keys()));
         }
     }
 
@@ -300,6 +310,9 @@ impl<D: Disk> Driver<D> {
         let full = self.node.storage_full();
         if full != self.told.storage_full {
             self.told.storage_full = full;
+            self.boards
+                .alarms
+                .send_modify(|alarms| alarms.disk_full = full);
             if full {
                 tracing::warn!(
                     "no file for more messages can be made: the disk is full, or its directory \
@@ -314,6 +327,21 @@ impl<D: Disk> Driver<D> {
     }
 
     fn tell_of_memory(&mut self) {
+        let short = self.node.memory_short();
+        if short != self.told.memory_short {
+            self.told.memory_short = short;
+            self.boards
+                .alarms
+                .send_modify(|alarms| alarms.memory = short);
+            if short {
+                tracing::warn!(
+                    "memory.limit is near: publishers of AMQP and FireMQ are asked to wait, \
+                     consumers go on"
+                );
+            } else {
+                tracing::info!("memory is well below memory.limit again");
+            }
+        }
         let full = self.node.memory_full();
         if full == self.told.memory_full {
             return;
@@ -363,6 +391,7 @@ impl<D: Disk> Driver<D> {
                     let snapshot = Snapshot {
                         node: self.node.stats(),
                         failed: self.node.failed().map(str::to_owned),
+                        alarms: *self.boards.alarms.borrow(),
                     };
                     // Whoever asked may have gone meanwhile.
                     drop(reply.send(snapshot));

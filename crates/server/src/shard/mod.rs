@@ -39,13 +39,14 @@ use tokio::{
 };
 
 use self::{
-    driver::{Driver, Helpers},
+    driver::{Boards, Driver, Helpers},
     guard::abort_on_panic,
     inbox::{Inbox, Taken},
     sync::{Finished, Worker},
 };
 pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
 use crate::{
+    alarms::Alarms,
     clock::Clock,
     disk::RealDisk,
     script::{Done, ScriptHost},
@@ -78,6 +79,8 @@ pub(crate) struct Snapshot {
     pub(crate) node: NodeStats,
     /// Why the log failed.
     pub(crate) failed: Option<String>,
+    /// What runs short.
+    pub(crate) alarms: Alarms,
 }
 
 /// The way to the shard for everyone else. Cheap to clone.
@@ -85,6 +88,7 @@ pub(crate) struct Snapshot {
 pub(crate) struct Shard {
     inbox: Arc<ShardInbox<RealDisk>>,
     keys: watch::Receiver<Arc<KeyTable>>,
+    alarms: watch::Sender<Alarms>,
     next_conn: Arc<AtomicU64>,
 }
 
@@ -119,8 +123,13 @@ impl Shard {
         };
         // As much may wait for the disk as for the thread.
         let (publisher, keys) = watch::channel(Arc::clone(node.keys()));
+        let (alarms, _) = watch::channel(Alarms::default());
+        let boards = Boards {
+            keys: publisher,
+            alarms: alarms.clone(),
+        };
         let driver = Driver::new(
-            (node, publisher),
+            (node, boards),
             clock,
             Arc::clone(&inbox),
             helpers,
@@ -134,6 +143,7 @@ impl Shard {
             Self {
                 inbox,
                 keys,
+                alarms,
                 next_conn,
             },
             Threads {
@@ -149,6 +159,11 @@ impl Shard {
     /// made.
     pub(crate) fn keys(&self) -> watch::Receiver<Arc<KeyTable>> {
         self.keys.clone()
+    }
+
+    /// What runs short, and every change of it.
+    pub(crate) const fn alarms(&self) -> &watch::Sender<Alarms> {
+        &self.alarms
     }
 
     /// A number for a new connection.

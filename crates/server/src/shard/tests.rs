@@ -14,10 +14,10 @@ use tanda_wal::{
 
 use super::{
     InboxLimits, Mailbox, Question, ShardInbox, Snapshot,
-    driver::{Driver, Helpers},
+    driver::{Boards, Driver, Helpers},
     sync::Worker,
 };
-use crate::{clock::Clock, script::ScriptHost};
+use crate::{alarms::Alarms, clock::Clock, script::ScriptHost};
 
 const CONN: ConnId = ConnId(1);
 
@@ -44,7 +44,8 @@ impl Bench {
         let (flusher, sync) = Worker::sync(Arc::clone(&inbox)).unwrap();
         let (jobs, background) = Worker::background(Arc::clone(&inbox)).unwrap();
         let (keys, _) = tokio::sync::watch::channel(Arc::clone(node.keys()));
-        let node = (node, keys);
+        let (alarms, _) = tokio::sync::watch::channel(Alarms::default());
+        let node = (node, Boards { keys, alarms });
         let done = super::script_done(&inbox);
         let (scripts, _) = ScriptHost::start(tanda_script::Limits::default(), &done).unwrap();
         let helpers = Helpers {
