@@ -15,11 +15,15 @@ CLIENTS := target/clients
 
 clients: $(CLIENTS)/installed ## the clients of others that the tests drive, pinned, into target/clients
 
-$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/amqplib/package-lock.json
+LAPIN := tests/clients/lapin
+
+$(CLIENTS)/installed: tests/clients/requirements.txt tests/clients/amqplib/package-lock.json \
+		$(LAPIN)/Cargo.toml $(LAPIN)/Cargo.lock $(LAPIN)/src/main.rs
 	python3 -m venv $(CLIENTS)
 	$(CLIENTS)/bin/pip install --quiet --disable-pip-version-check -r tests/clients/requirements.txt
 	cp tests/clients/amqplib/package.json tests/clients/amqplib/package-lock.json $(CLIENTS)
 	npm ci --silent --no-audit --no-fund --prefix $(CLIENTS)
+	$(CARGO) build --quiet --locked --manifest-path $(LAPIN)/Cargo.toml --target-dir $(CLIENTS)/lapin
 	touch $@
 
 TARGET ?= session_input

@@ -11,6 +11,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsStr,
     io::{BufRead, BufReader},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
@@ -103,7 +104,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs one check of a script of `tests/clients` against a broker of its own.
+/// Runs one check against a broker of its own: of a script of `tests/clients`, or of a program that
+/// `make clients` built in `target/clients`.
 fn check(script: &str, over: &str, name: &str) {
     check_with(script, over, name, &[]);
 }
@@ -116,17 +118,22 @@ fn check_with(script: &str, over: &str, name: &str, options: &[&str]) {
         "{} is missing: run `make clients` first (`make test` does)",
         clients.display()
     );
-    let is_python = Path::new(script).extension() == Some("py".as_ref());
-    let (interpreter, flags) = if is_python {
-        (clients.join("bin/python"), &[][..])
-    } else {
-        // Node.js has had a WebSocket without being asked since 22.
-        ("node".into(), &["--experimental-websocket"][..])
+    let file = repository().join("tests/clients").join(script);
+    let mut command = match file.extension().and_then(OsStr::to_str) {
+        Some("py") => Command::new(clients.join("bin/python")),
+        // A WebSocket without being asked for it has been in Node.js since 22.
+        Some("js") => {
+            let mut node = Command::new("node");
+            node.arg("--experimental-websocket");
+            node
+        }
+        _ => Command::new(clients.join(script)),
     };
+    if file.exists() {
+        command.arg(file);
+    }
     let broker = Broker::start(&format!("{over}-{name}"), options);
-    let output = Command::new(interpreter)
-        .args(flags)
-        .arg(repository().join("tests/clients").join(script))
+    let output = command
         .args([broker.target(over).as_str(), name])
         .env("NODE_PATH", clients.join("node_modules"))
         .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -192,29 +199,55 @@ checks! { celery, "celery_app.py" over "amqp":
 }
 
 checks! { fire, "fire_checks.py" over "fire":
+    publish_confirm_consume
+    settling
+    expiry_and_dead_letters
+    priority_and_limits
+    routing
+    queues_live_and_die
+    what_a_lost_connection_held_comes_back
+    credit_is_kept
+    errors_and_limits
     heartbeats
+    between_fire_and_amqp
+    between_fire_and_fila
+    scheduling_by_headers
 }
 
 checks! { fire_tls, "fire_checks.py" over "fires":
-    heartbeats
+    publish_confirm_consume
+    errors_and_limits
 }
 
 checks! { fire_over_web, "fire_checks.py" over "ws":
+    publish_confirm_consume
+    settling
+    expiry_and_dead_letters
+    priority_and_limits
+    routing
+    queues_live_and_die
+    what_a_lost_connection_held_comes_back
+    credit_is_kept
+    errors_and_limits
     heartbeats
 }
 
 checks! { fire_over_web_tls, "fire_checks.py" over "wss":
-    heartbeats
+    publish_confirm_consume
+    errors_and_limits
 }
 
 checks! { fire_websocket, "fire_websocket.py" over "ws":
+    fragments_and_pings
     what_is_no_frame_is_refused
+    broken_frames_end_the_connection
     pages_of_others_need_a_user
     the_url_names_the_virtual_host
     other_requests_are_told_what_to_do
 }
 
 checks! { page, "page.js" over "ws":
+    publishes_and_consumes
     refusals_are_told
     message_pack
 }
@@ -233,4 +266,16 @@ checks! { aio_pika, "aio_pika_client.py" over "amqp":
     expiry_and_dead_letters
     priority_and_mandatory
     a_deleted_queue_cancels_its_consumer
+}
+
+checks! { lapin, "lapin/debug/lapin-checks" over "amqp":
+    publish_confirm_consume
+    settling
+    expiry_and_dead_letters
+    priority_and_mandatory
+    a_deleted_queue_cancels_its_consumer
+}
+
+checks! { kill9, "kill9.py" over "amqp":
+    confirmed_messages_survive
 }

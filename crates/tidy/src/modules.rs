@@ -13,7 +13,10 @@ const EMPTY_NAMES: &[&str] = &[
     "utils", "util", "common", "types", "helpers", "helper", "manager", "misc", "shared",
 ];
 
-/// Every Rust file outside `fuzz/` (a workspace of its own) is compiled by some target.
+/// Folders with a workspace of their own.
+const OTHER_WORKSPACES: [&str; 2] = ["fuzz/", "tests/clients/lapin/"];
+
+/// Every Rust file outside of [`OTHER_WORKSPACES`] is compiled by some target.
 #[must_use]
 pub fn dead_files(packages: &[Package], files: &[SourceFile]) -> Vec<Finding> {
     let texts: BTreeMap<&str, &str> = files
@@ -34,7 +37,12 @@ pub fn dead_files(packages: &[Package], files: &[SourceFile]) -> Vec<Finding> {
             waiting.extend(declared(&path, text, roots.contains(&path)));
         }
     }
-    let is_dead = |path: &&str| !reached.contains(*path) && !path.starts_with("fuzz/");
+    let elsewhere = |path: &str| {
+        OTHER_WORKSPACES
+            .iter()
+            .any(|folder| path.starts_with(folder))
+    };
+    let is_dead = |path: &&str| !reached.contains(*path) && !elsewhere(path);
     let dead = texts.keys().copied().filter(is_dead);
     dead.map(|path| Finding::whole(path, "no target compiles this file; declare or remove it"))
         .collect()

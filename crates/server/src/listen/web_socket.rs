@@ -398,3 +398,52 @@ impl Write for Pipe<'_, '_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What goes to the socket for frames that come in pieces of this size, with a ping's answer
+    /// after the first.
+    fn written(frames: &[u8], piece: usize) -> Vec<u8> {
+        let mut outgoing = Outgoing::default();
+        let mut control = Vec::new();
+        let mut written = Vec::new();
+        for (number, mut bytes) in frames.chunks(piece).enumerate() {
+            if number == 1 {
+                control.extend(b"\x8a\x00");
+            }
+            while !bytes.is_empty() {
+                let taken = outgoing.take(bytes, &mut control).unwrap();
+                assert!(taken > 0 && outgoing.bytes.len() <= OUT_BYTES_MAX + 16);
+                bytes = &bytes[taken..];
+                written.extend_from_slice(&outgoing.bytes);
+                outgoing.bytes.clear();
+            }
+        }
+        outgoing.take_control(&mut control);
+        assert!(outgoing.is_between() && control.is_empty());
+        written.extend_from_slice(&outgoing.bytes);
+        written
+    }
+
+    #[test]
+    fn each_frame_is_a_message_however_it_is_cut_and_pongs_go_between() {
+        let large = vec![7; 70_000];
+        let mut frames = b"\x00\x00\x00\x02ab\x00\x00\x00\x00\x00\x01\x11\x70".to_vec();
+        frames.extend(&large);
+        let mut messages = vec![b"\x82\x02ab".to_vec(), b"\x82\x00".to_vec()];
+        messages.push([&b"\x82\x7f\x00\x00\x00\x00\x00\x01\x11\x70"[..], &large].concat());
+        let pong = b"\x8a\x00".to_vec();
+        for (piece, place) in [(1, 1), (3, 1), (5, 1), (8, 2), (12, 3), (100_000, 3)] {
+            let mut expected = messages.clone();
+            if piece < frames.len() {
+                expected.insert(place, pong.clone());
+            }
+            assert!(
+                written(&frames, piece) == expected.concat(),
+                "in pieces of {piece}"
+            );
+        }
+    }
+}
