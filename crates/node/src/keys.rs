@@ -70,6 +70,12 @@ impl PublishedTables {
 }
 
 impl<D: Disk> Node<D> {
+    /// What was recovered is on disk; what the start itself writes is not yet.
+    pub(crate) fn publish_recovered_tables(&mut self) {
+        let durable = self.durable();
+        self.tables.take_from(&mut self.engine, (durable, durable));
+    }
+
     /// The API keys that are on disk. A change is in it before the answer to who asked for it is
     /// released; another table is another `Arc`.
     #[must_use]

@@ -136,6 +136,7 @@ impl<D: Disk> Node<D> {
             seen_start: Lsn::ZERO,
             memory: MemoryWatch::new(memory_limit, now),
         };
+        node.publish_recovered_tables();
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;
         node.note_room();
         Ok(node)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ApiKeyId, KeyHash, NewApiKey, NewUser, PasswordChange, PasswordHash,
-    UserReply, UserRequest,
+    AdminReply, AdminRequest, ApiKeyId, DeclareQueue, KeyHash, NewApiKey, NewUser, PasswordChange,
+    PasswordHash, UserReply, UserRequest,
 };
 
 use crate::support::{World, config};
@@ -59,6 +59,16 @@ fn a_revoked_key_is_good_until_its_revocation_is_on_disk() {
     assert_eq!(holder(&world, "one"), None);
 }
 
+/// A start deletes this queue, and what it writes is not on disk when it has ended.
+fn leave_work_for_the_start(world: &mut World) {
+    world.admin(AdminRequest::DeclareQueue(Box::new(DeclareQueue {
+        name: "mine".to_owned(),
+        exclusive: true,
+        ..DeclareQueue::default()
+    })));
+    world.settle_down();
+}
+
 #[test]
 fn keys_are_there_from_the_start_also_from_a_snapshot() {
     let mut world = World::new();
@@ -69,6 +79,7 @@ fn keys_are_there_from_the_start_also_from_a_snapshot() {
     });
     world.settle_down();
     for snapshot in [false, true] {
+        leave_work_for_the_start(&mut world);
         let (disk, now) = (world.disk.clone(), world.now);
         // Or its files stay locked.
         drop(world);
@@ -117,6 +128,7 @@ fn a_user_counts_once_it_is_on_disk_and_is_there_after_a_crash() {
         answer,
         Some(AdminReply::User(UserReply::Put(Ok(true))))
     ));
+    leave_work_for_the_start(&mut world);
     let (disk, now) = (world.disk.clone(), world.now);
     drop(world);
     let world = World::reopened(disk, now.after_ms(1), config());

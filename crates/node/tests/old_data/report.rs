@@ -34,7 +34,7 @@ pub(crate) fn of(mut world: World) -> String {
     text
 }
 
-fn ask(world: &mut World, request: AdminRequest) -> AdminReply {
+pub(crate) fn ask(world: &mut World, request: AdminRequest) -> AdminReply {
     let token = world.admin(request);
     world.settle_down();
     world.admin_reply(token).unwrap()
