@@ -124,6 +124,15 @@ def masked(opcode, payload, first=0x80):
     return struct.pack(">BBH", first | opcode, 0x80 | 126, len(payload)) + mask + body
 
 
+def message(plain):
+    """The next message, which has no mask and is no larger than some kilobytes."""
+    first, length = plain.recv(2)
+    assert first == 0x82 and length <= 126, (first, length)
+    if length == 126:
+        length = struct.unpack(">H", plain.recv(2))[0]
+    return plain.recv(length, socket.MSG_WAITALL)
+
+
 def close_of(plain):
     """The code of the close frame that ends the stream."""
     stream = b""
@@ -168,6 +177,43 @@ def broken_frames_end_the_connection():
         pass
     assert fire.count("before the end") == 0
     fire.close()
+
+
+def a_goodbye_right_behind_a_request_is_seen():
+    plain = raw()
+    plain.sendall(masked(2, hello()))
+    assert message(plain)[0] == OPS["welcome"]
+    declare = frame("declare_queue", {"rid": 1, "name": "last", "durable": True})
+    plain.sendall(masked(2, declare) + masked(8, struct.pack(">H", 1000)))
+    answers = b""
+    while part := plain.recv(4096):
+        answers += part
+    assert answers.endswith(b"\x88\x02" + struct.pack(">H", 1000)), answers
+    fire = Fire(URL)
+    assert fire.count("last") == 0
+    fire.close()
+
+
+def a_slow_reader_holds_up_nobody():
+    body = bytes(100_000)
+    other = Fire(URL)
+    other.queue("heavy")
+    slow = raw()
+    slow.sendall(masked(2, hello()))
+    assert message(slow)[0] == OPS["welcome"]
+    header = {"rid": 1, "sub": 1, "queue": "heavy", "credit": 100_000}
+    slow.sendall(masked(2, frame("subscribe", header)))
+    for _ in range(300):
+        other.publish("", "heavy", body)
+    assert other.confirmed() == {}
+    # A part of them is on its way to the one that does not read; the rest waits for anybody.
+    left = other.count("heavy")
+    assert left > 100, left
+    slow.close()
+    other.subscribe(1, "heavy", 300)
+    for _ in range(300):
+        assert other.next().payload == body
+    other.close()
 
 
 def pages_of_others_need_a_user():

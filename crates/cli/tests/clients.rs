@@ -241,6 +241,8 @@ checks! { fire_websocket, "fire_websocket.py" over "ws":
     fragments_and_pings
     what_is_no_frame_is_refused
     broken_frames_end_the_connection
+    a_goodbye_right_behind_a_request_is_seen
+    a_slow_reader_holds_up_nobody
     pages_of_others_need_a_user
     the_url_names_the_virtual_host
     other_requests_are_told_what_to_do

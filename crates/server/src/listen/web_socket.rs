@@ -159,6 +159,8 @@ impl WebSocket {
                 return Poll::Ready(Ok(()));
             }
             if self.end.is_some() {
+                // The socket may never tell again, and the end is to be seen.
+                self.unread = true;
                 return Poll::Ready(Ok(()));
             }
             let backlog = self.control.len() > CONTROL_BYTES_MAX;
