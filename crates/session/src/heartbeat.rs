@@ -25,6 +25,8 @@ pub(crate) struct Heartbeat {
     said_at: Millis,
     /// Bytes said by then.
     said: u64,
+    /// When the newest bytes were said, and how many these were in all.
+    spoke: (Millis, u64),
     deaf: bool,
 }
 
@@ -35,7 +37,16 @@ impl Heartbeat {
             heard_at: now,
             said_at: now,
             said: 0,
+            spoke: (now, 0),
             deaf: false,
+        }
+    }
+
+    /// `said` bytes were said in all. Who does not call this is taken to have spoken when
+    /// [`Heartbeat::due`] asks, so its heartbeats are late by half an interval at most.
+    pub(crate) const fn on_said(&mut self, now: Millis, said: u64) {
+        if self.spoke.1 != said {
+            self.spoke = (now, said);
         }
     }
 
@@ -74,16 +85,24 @@ impl Heartbeat {
         if !self.deaf && self.heard_at.after_ms(self.interval_ms.saturating_mul(2)) <= now {
             return Due::Dead;
         }
-        // What was said since the last look counts from now: late by half an interval at most.
-        let was_silent = said == self.said;
+        if said != self.said {
+            self.said = said;
+            self.said_at = match self.spoke {
+                (at, of) if of == said => at,
+                _ => now,
+            };
+            if self.said_at.after_ms(self.interval_ms / 2) > now {
+                return Due::Nothing;
+            }
+        }
         self.said_at = now;
-        self.said = said;
-        if was_silent { Due::Send } else { Due::Nothing }
+        Due::Send
     }
 
     /// A heartbeat was appended: it is nothing that was said.
     pub(crate) const fn on_sent(&mut self, said: u64) {
         self.said = said;
+        self.spoke = (self.said_at, said);
     }
 }
 
@@ -104,6 +123,20 @@ mod tests {
         beat.on_sent(58);
         assert_eq!(beat.due(Millis(1_999), 58), Due::Nothing);
         assert_eq!(beat.due(Millis(2_000), 58), Due::Dead);
+    }
+
+    #[test]
+    fn who_says_when_it_spoke_is_never_late() {
+        let mut beat = Heartbeat::new(Millis(0), 1_000);
+        beat.on_said(Millis(0), 70);
+        assert_eq!(beat.due(Millis(500), 70), Due::Send);
+        beat.on_sent(79);
+        beat.on_said(Millis(600), 79);
+        beat.on_said(Millis(900), 200);
+        beat.on_said(Millis(950), 200);
+        assert_eq!(beat.due(Millis(1_000), 200), Due::Nothing);
+        assert_eq!(beat.deadline(), Some(Millis(1_400)));
+        assert_eq!(beat.due(Millis(1_400), 200), Due::Send);
     }
 
     #[test]

@@ -15,6 +15,7 @@ impl FireSession {
             State::Preamble { .. } | State::Handshake(_) => {
                 self.state = State::Closing(Closing::done(self.link.now));
             }
+            State::Open(open) if open.closes_at.is_some() => self.finish_close(),
             State::Open(_) => {
                 self.send_rest();
                 let text = "the server shuts down";
@@ -45,6 +46,8 @@ impl FireSession {
     pub fn on_end(&mut self, now: Millis) {
         self.tell(now);
         match &self.state {
+            // It hears the answer to its `close`.
+            State::Open(open) if open.closes_at.is_some() => {}
             State::Preamble { .. } | State::Handshake(_) | State::Open(_) => {
                 self.send_rest();
                 self.state = State::Closing(Closing::done(self.link.now));
@@ -82,9 +85,32 @@ impl FireSession {
         self.state = State::Closing(Closing::done(self.link.now));
     }
 
-    /// The peer closes the connection. Its own queues have to be gone when it hears of that.
+    /// The peer closes the connection. Nothing more is taken, and what came before is answered.
     pub(super) fn on_close(&mut self) {
         self.send_rest();
+        let closes_at = self.link.now.after_ms(self.link.config.close_timeout_ms);
+        match &mut self.state {
+            State::Open(open) => open.closes_at = Some(closes_at),
+            State::Preamble { .. } | State::Handshake(_) | State::Closing(_) | State::Gone => {
+                self.finish_close();
+            }
+        }
+    }
+
+    /// Goes on with the peer's `close` when there is nothing left to answer.
+    pub(super) fn close_when_answered(&mut self) {
+        let State::Open(open) = &self.state else {
+            return;
+        };
+        let is_answered = self.link.pending.len() == 0 && !open.subs.are_starting();
+        let now = self.link.now;
+        if open.closes_at.is_some_and(|at| is_answered || at <= now) {
+            self.finish_close();
+        }
+    }
+
+    /// The peer's own queues have to be gone when it hears that its connection is closed.
+    fn finish_close(&mut self) {
         if let State::Open(open) = &mut self.state {
             for name in core::mem::take(&mut open.exclusive) {
                 let request = AdminRequest::RemoveQueue {

@@ -32,6 +32,7 @@ impl Open {
             Event::Committed { .. } => {}
             Event::StorageFailed { token } => return self.on_storage_failed(link, token),
         }
+        self.report_freed(link);
         Ok(())
     }
 

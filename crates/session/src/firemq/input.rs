@@ -28,6 +28,11 @@ impl FireSession {
     /// Takes whole frames off the front of `input` while that is possible.
     pub(super) fn take_frames(&mut self, input: &mut BytesMut) {
         loop {
+            if let State::Open(open) = &self.state
+                && open.closes_at.is_some()
+            {
+                return input.clear();
+            }
             let taken = match &self.state {
                 State::Preamble { .. } | State::Gone => return,
                 State::Handshake(handshake) if !handshake.takes_frames() => return,
@@ -82,7 +87,7 @@ impl FireSession {
             Ok(Next::Stay | Next::Wait) => false,
             Ok(Next::Closed) => {
                 self.on_close();
-                true
+                false
             }
             Err(fault) => {
                 input.clear();

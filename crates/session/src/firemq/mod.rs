@@ -20,6 +20,7 @@
 //! other's answers: the peer knows those by their `rid`. What the document does not say:
 //!
 //! - Before `welcome` every error is fatal.
+//! - The peer's `close` is answered when everything is answered that came before it.
 //! - A second `hello`, and an op that only servers send, are 503 and not fatal.
 //! - A `publish` whose `seq` is not the last one and 1 is 503 and fatal: both sides would count
 //!   differently from then on. One that cannot be read is nacked with 502 when its `seq` can be
@@ -53,6 +54,9 @@ mod replies;
 mod settle;
 mod subscribe;
 mod topology;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -275,7 +279,10 @@ impl FireSession {
         let state = match &self.state {
             State::Preamble { deadline } => Some(*deadline),
             State::Handshake(handshake) => Some(handshake.deadline),
-            State::Open(open) => open.heartbeat.deadline(),
+            State::Open(open) => {
+                let both = [open.heartbeat.deadline(), open.closes_at];
+                both.into_iter().flatten().min()
+            }
             State::Closing(closing) => Some(closing.give_up_at).filter(|_| !self.is_closing()),
             State::Gone => None,
         };
@@ -301,6 +308,8 @@ impl FireSession {
         match &self.state {
             State::Preamble { .. } | State::Closing(_) => true,
             State::Handshake(handshake) => handshake.takes_frames(),
+            // What follows a `close` is thrown away.
+            State::Open(open) if open.closes_at.is_some() => true,
             State::Open(open) => {
                 self.link.has_room()
                     && match self.stall {
@@ -381,11 +390,15 @@ impl FireSession {
         }
     }
 
-    /// Tells the heartbeats whether the peer is listened to.
+    /// What every call ends with: closes when all is answered that came before the peer's `close`,
+    /// and tells the heartbeats what was said and whether the peer is listened to.
     fn after_input(&mut self) {
+        self.close_when_answered();
         let reading = self.wants_read();
         if let State::Open(open) = &mut self.state {
-            open.heartbeat.on_reading(self.link.now, reading);
+            let now = self.link.now;
+            open.heartbeat.on_said(now, self.link.outbound.queued());
+            open.heartbeat.on_reading(now, reading);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tanda_engine::SettleItem;
+use tanda_engine::{Millis, SettleItem};
 use tanda_wire::firemq::consume::Ack;
 use tanda_wire::firemq::frame::Frame;
 use tanda_wire::firemq::message::ToServer;
@@ -54,6 +54,8 @@ pub(super) struct Open {
     pub(super) is_paused: bool,
     /// The peer's `close` stands in the input.
     pub(super) is_leaving: bool,
+    /// The peer has closed, and what it asked before is answered by then.
+    pub(super) closes_at: Option<Millis>,
 }
 
 impl Open {
@@ -72,6 +74,7 @@ impl Open {
             written: None,
             is_paused: false,
             is_leaving: false,
+            closes_at: None,
         }
     }
 

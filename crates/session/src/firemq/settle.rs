@@ -78,6 +78,11 @@ impl Open {
             };
             link.requests.push(Request::Settle { reply, batch });
         }
+        self.report_freed(link);
+    }
+
+    /// Lets the peer hold as many messages again as it does not hold any more.
+    pub(super) fn report_freed(&mut self, link: &mut Link) {
         let freed = core::mem::take(&mut self.pool_freed);
         if freed > 0 && self.has_pool {
             link.requests.push(Request::Pool {

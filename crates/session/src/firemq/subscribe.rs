@@ -51,6 +51,11 @@ impl Subs {
         self.ending > 0
     }
 
+    /// Whether the engine has not answered for one.
+    pub(super) fn are_starting(&self) -> bool {
+        self.by_token.values().any(|sub| sub.starting.is_some())
+    }
+
     fn find(&mut self, id: u64) -> Option<(u32, &mut Sub)> {
         let token = *self.by_id.get(&id)?;
         Some((token, self.by_token.get_mut(&token)?))

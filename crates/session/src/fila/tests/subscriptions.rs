@@ -215,6 +215,31 @@ fn a_delivery_says_all_it_knows() {
 }
 
 #[test]
+fn messages_of_other_doors_come_with_their_properties_as_headers() {
+    let mut peer = Peer::open();
+    let token = peer.subscribe(CONSUME);
+    let mut batch = deliveries(&[b"own", b""]);
+    // Delivery mode 2, and a header "h" that is true.
+    let of_amqp = b"\x02ex\x01k\0\0\0\x0b\x30\0\0\0\0\x04\x01ht\x01\x02\0\0\0\x04body";
+    let item = batch.items.last_mut().unwrap();
+    item.form = tanda_engine::Form::Amqp;
+    item.chunk = 1;
+    item.start = 0;
+    item.len = u32::try_from(of_amqp.len()).unwrap();
+    batch.chunks.push(bytes::Bytes::from_static(of_amqp));
+    peer.event(Event::Delivery { token, batch });
+    let frame = peer.frame();
+    let items = DeliveryBatch::decode_header(&frame.body).unwrap();
+    let items: Vec<_> = items.map(Result::unwrap).collect();
+    assert_eq!(
+        (items[0].payload, items[1].payload),
+        (&b"own"[..], &b"body"[..])
+    );
+    let headers: Vec<_> = items[1].headers.iter().collect();
+    assert_eq!(headers, [("amqp.delivery_mode", "2"), ("h", "true")]);
+}
+
+#[test]
 fn a_large_batch_goes_in_several_frames() {
     let mut peer = Peer::open();
     let token = peer.subscribe(CONSUME);
