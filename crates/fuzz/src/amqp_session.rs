@@ -6,7 +6,6 @@
 //! invariants hold, its requests come in the order that is promised, and what it wrote is frames
 //! within the agreed limit that decode.
 
-mod answers;
 mod peer;
 
 use peer::Peer;

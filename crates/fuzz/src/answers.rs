@@ -75,7 +75,7 @@ fn results(script: &mut Script<'_>, count: usize) -> Vec<PublishResult> {
 }
 
 /// An answer to a request that has one.
-pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event> {
+pub(crate) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event> {
     Some(match request {
         Request::Publish { reply, batch } => Event::Published {
             token: reply.token,
@@ -125,7 +125,7 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
 }
 
 /// Any event for a token.
-pub(super) fn any(script: &mut Script<'_>, token: u32) -> Event {
+pub(crate) fn any(script: &mut Script<'_>, token: u32) -> Event {
     let admin = |reply| Event::Admin {
         token,
         reply: Box::new(reply),
@@ -164,7 +164,7 @@ pub(super) fn any(script: &mut Script<'_>, token: u32) -> Event {
 }
 
 /// Deliveries of contents that are right or not.
-pub(super) fn deliveries(script: &mut Script<'_>, count: usize) -> DeliveryBatch {
+pub(crate) fn deliveries(script: &mut Script<'_>, count: usize) -> DeliveryBatch {
     const FORMS: [Form; 3] = [Form::Amqp, Form::Fila, Form::Fire];
     let mut batch = DeliveryBatch {
         consumer: 1,

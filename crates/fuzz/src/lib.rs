@@ -14,10 +14,12 @@
 
 pub mod amqp_decode;
 pub mod amqp_session;
+mod answers;
 pub mod config_load;
 mod damage;
 pub mod engine_replay;
 pub mod firemq_decode;
+pub mod firemq_session;
 pub mod frame_decode;
 pub mod log_recovery;
 pub mod mutate;
@@ -78,5 +80,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "firemq_decode",
         run: firemq_decode::run,
+    },
+    Target {
+        name: "firemq_session",
+        run: firemq_session::run,
     },
 ];

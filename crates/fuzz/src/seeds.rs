@@ -6,6 +6,7 @@
 mod amqp;
 mod amqp_session;
 mod firemq;
+mod firemq_session;
 mod scripts;
 mod settings;
 
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Seed> {
     seeds.extend(settings::all());
     seeds.extend(scripts::all());
     seeds.extend(firemq::all());
+    seeds.extend(firemq_session::all());
     seeds
 }
 

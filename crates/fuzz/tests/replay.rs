@@ -133,6 +133,11 @@ fn firemq_decode() {
 }
 
 #[test]
+fn firemq_session() {
+    replay("firemq_session");
+}
+
+#[test]
 fn amqp_session() {
     replay("amqp_session");
 }

@@ -13,7 +13,7 @@ use tanda_wire::amqp::{
     channel, confirm, connection, encode, exchange, queue, split_frame, tx,
 };
 
-use super::answers;
+use crate::answers;
 use crate::script::Script;
 
 const CONN: ConnId = ConnId(9);
