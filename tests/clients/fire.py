@@ -221,7 +221,7 @@ class Fire:
             self.errors.append(frame.header)
 
     def on_flow(self, frame):
-        self.flows.append(frame.header["pause"])
+        self.flows.append(frame.header.get("pause", False))
 
     def on_confirm(self, frame):
         header = frame.header

@@ -248,6 +248,20 @@ checks! { fire_websocket, "fire_websocket.py" over "ws":
     other_requests_are_told_what_to_do
 }
 
+mod fire_alarm {
+    const OPTIONS: [&str; 2] = ["--memory-limit", "8MiB"];
+
+    #[test]
+    fn publishers_wait_while_memory_is_short() {
+        super::check_with("fire_alarm.py", "fire", "publishers_wait", &OPTIONS);
+    }
+
+    #[test]
+    fn publishers_over_web_wait_while_memory_is_short() {
+        super::check_with("fire_alarm.py", "ws", "publishers_wait", &OPTIONS);
+    }
+}
+
 checks! { page, "page.js" over "ws":
     publishes_and_consumes
     refusals_are_told
