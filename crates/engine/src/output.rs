@@ -129,6 +129,9 @@ pub struct DeliveryBatch {
     /// Deliveries of it are charged to throttles: [`crate::Engine::released`] is to know when they
     /// leave.
     pub throttled: bool,
+    /// The queue counts how often a message comes back, and its consumers are told
+    /// (`x-queue-type: quorum`, `x-delivery-limit`).
+    pub counts_returns: bool,
     /// Buffers that hold the contents; the node fills it for contents that lie in the log.
     pub chunks: Vec<Bytes>,
 }
@@ -154,6 +157,17 @@ impl DeliveryBatch {
     #[must_use]
     pub fn fairness_key(&self, item: &DeliveryItem) -> &str {
         item.fairness_key.text(&self.keys)
+    }
+
+    /// How often an item came back before this delivery, where its queue counts that; else 0.
+    #[inline]
+    #[must_use]
+    pub const fn returns(&self, item: &DeliveryItem) -> u32 {
+        if self.counts_returns {
+            item.deliveries.saturating_sub(1)
+        } else {
+            0
+        }
     }
 
     /// Bytes this batch weighs against the connection's outbound budget.

@@ -354,6 +354,11 @@ pub(crate) fn new_batch(
         queue: std::sync::Arc::clone(&queue.identity.name),
         leased_at,
         lease_expires_at,
+        counts_returns: queue
+            .config
+            .amqp
+            .as_ref()
+            .is_some_and(|policy| policy.counts_returns()),
         ..DeliveryBatch::default()
     }
 }

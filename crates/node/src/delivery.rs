@@ -58,6 +58,7 @@ pub(crate) fn resolve(
         leased_at: batch.leased_at,
         lease_expires_at: batch.lease_expires_at,
         throttled: batch.throttled,
+        counts_returns: batch.counts_returns,
         items: lost,
         keys: batch.keys.clone(),
         chunks: Vec::new(),

@@ -2,7 +2,8 @@
 //!
 //! `docs/conformance/<protocol>.toml` lists the requirements by section, each with the tests that
 //! show it; the page beside it is made from that list. A requirement without a test is a finding,
-//! and so is a test that does not exist: the page cannot claim what nothing shows.
+//! and so is a test that does not exist: the page cannot claim what nothing shows. What the broker
+//! does not do is listed as `missing`, and the page begins with it.
 
 use crate::Finding;
 use crate::tree::SourceFile;
@@ -31,6 +32,8 @@ struct Requirement {
     tests: Vec<String>,
     /// Why no test of one node can show it; `None` = one must.
     cluster: Option<String>,
+    /// What the broker does instead; `None` = it does this.
+    missing: Option<String>,
 }
 
 impl Conformance {
@@ -53,13 +56,12 @@ impl Conformance {
             for it in tables(section, "requirement") {
                 let tests = it.get("tests").and_then(toml::Value::as_array);
                 let tests = tests.into_iter().flatten().filter_map(toml::Value::as_str);
+                let reason = |key| it.get(key).map(|_| string(it, key)).transpose();
                 requirements.push(Requirement {
                     says: string(it, "says")?,
                     tests: tests.map(str::to_owned).collect(),
-                    cluster: it
-                        .get("cluster")
-                        .map(|_| string(it, "cluster"))
-                        .transpose()?,
+                    cluster: reason("cluster")?,
+                    missing: reason("missing")?,
                 });
             }
             sections.push(Section {
@@ -90,7 +92,7 @@ impl Conformance {
                 if !said.insert((&section.title, &it.says)) {
                     note(format!("`{}` is listed twice", it.says));
                 }
-                if it.tests.is_empty() && it.cluster.is_none() {
+                if it.tests.is_empty() && it.cluster.is_none() && it.missing.is_none() {
                     note(format!("{}: no test shows `{}`", section.title, it.says));
                 }
                 for test in it.tests.iter().filter(|test| !known.contains(*test)) {
@@ -106,26 +108,58 @@ impl Conformance {
     pub fn page(&self) -> String {
         let all = || self.sections.iter().flat_map(|it| &it.requirements);
         let cluster = all().filter(|it| it.cluster.is_some()).count();
+        let needs = match cluster {
+            0 => String::new(),
+            some => format!("; {some} of them need a cluster and are marked so"),
+        };
         let mut page = format!(
-            "# {}\n\n{}\n\n{} requirements; {cluster} of them need a cluster and are marked so. A \
-             test is named by crate, file and function.\n",
+            "# {}\n\n{}\n\n{} requirements{needs}. A test is named by crate, file and function, \
+             some with the folder of their file.\n",
             self.title,
             self.about,
             all().count()
         );
+        page += &self.missing();
         for section in &self.sections {
             page += &format!("\n## {}\n\n", section.title);
             page += "| requirement | shown by |\n|---|---|\n";
             for it in &section.requirements {
-                let tests = it.tests.iter().map(|test| format!("`{test}`"));
-                let cluster = it.cluster.iter();
-                let cluster = cluster.map(|why| format!("needs a cluster: {why}"));
-                let shown: Vec<String> = tests.chain(cluster).collect();
-                let says = it.says.replace('|', "\\|");
-                page += &format!("| {says} | {} |\n", shown.join(", "));
+                page += &it.row();
             }
         }
         page
+    }
+
+    /// What the broker does not do.
+    fn missing(&self) -> String {
+        let mut rows = String::new();
+        let mut count = 0;
+        for section in &self.sections {
+            for it in &section.requirements {
+                if let Some(missing) = &it.missing {
+                    count += 1;
+                    rows += &format!("- {}: {}. Instead: {missing}\n", section.title, it.says);
+                }
+            }
+        }
+        match count {
+            0 => String::new(),
+            1 => format!("\n**1 of them is not met:**\n\n{rows}"),
+            _ => format!("\n**{count} of them are not met:**\n\n{rows}"),
+        }
+    }
+}
+
+impl Requirement {
+    fn row(&self) -> String {
+        let tests = self.tests.iter().map(|test| format!("`{test}`"));
+        let cluster = self.cluster.iter();
+        let cluster = cluster.map(|why| format!("needs a cluster: {why}"));
+        let missing = self.missing.iter();
+        let missing = missing.map(|instead| format!("**not met**: {instead}"));
+        let shown: Vec<String> = missing.chain(tests).chain(cluster).collect();
+        let says = self.says.replace('|', "\\|");
+        format!("| {says} | {} |\n", shown.join(", ").replace('|', "\\|"))
     }
 }
 
@@ -134,7 +168,9 @@ fn tables<'t>(table: &'t toml::Table, key: &str) -> impl Iterator<Item = &'t tom
     list.into_iter().flatten().filter_map(toml::Value::as_table)
 }
 
-/// Every test function as `crate::file::function`; `mod.rs` and `main.rs` go by their folder.
+/// Every test function as `crate::file::function`, and with the folders of its file as
+/// `crate::folder::file::function`; `mod.rs` and `main.rs` go by their folder. Tests that a
+/// `checks!` list makes are `crate::file::list::function`.
 fn tests(files: &[SourceFile]) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for file in files {
@@ -142,28 +178,54 @@ fn tests(files: &[SourceFile]) -> BTreeSet<String> {
             continue;
         };
         let parts: Vec<&str> = file.path.split('/').collect();
-        let ["crates", owner, .., folder, name] = parts.as_slice() else {
+        let ["crates", owner, folders @ .., folder, name] = parts.as_slice() else {
             continue;
         };
         let stem = match name.trim_end_matches(".rs") {
             "mod" | "main" => folder,
             stem => stem,
         };
-        let mut is_test = false;
-        for line in text.lines().map(str::trim) {
-            if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
-                is_test = true;
+        let mut full = vec![*owner];
+        let folders = folders.iter().chain([folder]);
+        full.extend(folders.filter(|it| !["src", "tests", stem].contains(*it)));
+        full.push(stem);
+        let full = full.join("::");
+        for function in functions(text) {
+            names.insert(format!("{owner}::{stem}::{function}"));
+            names.insert(format!("{full}::{function}"));
+        }
+    }
+    names
+}
+
+/// Names of the test functions of a file.
+fn functions(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut is_test = false;
+    let mut list = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(of) = list {
+            match line {
+                "}" => list = None,
+                name => names.push(format!("{of}::{name}")),
             }
-            let function = line
-                .strip_prefix("async ")
-                .unwrap_or(line)
-                .strip_prefix("fn ");
-            if let Some((name, _)) = function.and_then(|it| it.split_once('(')) {
-                if is_test {
-                    names.insert(format!("{owner}::{stem}::{name}"));
-                }
-                is_test = false;
+            continue;
+        }
+        if let Some(of) = line.strip_prefix("checks! {") {
+            list = of.trim().split(',').next();
+        }
+        if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        }
+        let function = line
+            .strip_prefix("async ")
+            .unwrap_or(line)
+            .strip_prefix("fn ");
+        if let Some((name, _)) = function.and_then(|it| it.split_once('(')) {
+            if is_test {
+                names.push(name.to_owned());
             }
+            is_test = false;
         }
     }
     names
@@ -189,6 +251,9 @@ mod tests {
         [[section.requirement]]
         says = "later"
         cluster = "it is about two nodes"
+        [[section.requirement]]
+        says = "other"
+        missing = "B is done"
     "#;
 
     #[test]
@@ -215,6 +280,37 @@ mod tests {
             page.contains("| shown | `wire::frames::it_holds` |"),
             "{page}"
         );
-        assert!(page.contains("4 requirements; 1 of them"), "{page}");
+        assert!(page.contains("5 requirements; 1 of them"), "{page}");
+        let missing = "**1 of them is not met:**\n\n- S: other. Instead: B is done\n\n## S";
+        assert!(page.contains(missing), "{page}");
+        assert!(
+            page.contains("| other | **not met**: B is done |"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn tests_are_known_by_their_file_and_by_its_folders_too() {
+        let files = [
+            SourceFile::new(
+                "crates/session/src/amqp/tests/hostile.rs",
+                "#[test]\nfn a() {}\n",
+            ),
+            SourceFile::new("crates/wire/tests/amqp/main.rs", "#[test]\nfn b() {}\n"),
+            SourceFile::new("crates/wal/src/lib.rs", "  #[test]\n  fn c() {}\n"),
+            SourceFile::new(
+                "crates/cli/tests/clients.rs",
+                "checks! { pika, \"pika.py\" over \"amqp\":\n    d\n}\nfn no() {}\n",
+            ),
+        ];
+        let names: Vec<String> = tests(&files).into_iter().collect();
+        let expected = [
+            "cli::clients::pika::d",
+            "session::amqp::hostile::a",
+            "session::hostile::a",
+            "wal::lib::c",
+            "wire::amqp::b",
+        ];
+        assert_eq!(names, expected);
     }
 }

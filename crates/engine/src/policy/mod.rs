@@ -82,6 +82,12 @@ impl AmqpPolicy {
         !self.durable
     }
 
+    /// Its consumers are told how often a message came back.
+    #[must_use]
+    pub const fn counts_returns(&self) -> bool {
+        matches!(self.kind, QueueKind::Quorum) || self.delivery_limit.is_some()
+    }
+
     /// Something limits its ready messages.
     #[must_use]
     pub const fn is_limited(&self) -> bool {

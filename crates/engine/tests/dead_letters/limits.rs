@@ -120,3 +120,34 @@ fn losing_its_connection_counts_too() {
         assert_eq!(w.depths(["q", "dead"]), expected);
     }
 }
+
+#[test]
+fn a_queue_that_expires_leaves_no_dead_letters() {
+    let mut w = World::new();
+    let mut args = dead_to("dead");
+    args.push(("x-expires", Value::I32(1_000)));
+    w.queue("q", &args);
+    w.queue("dead", &[]);
+    w.send(&Msg::to("q", "m"));
+    w.advance(1_000);
+    assert_eq!(w.depths(["dead"]), [0]);
+    // Its name is free.
+    w.queue("q", &[]);
+    assert_eq!(w.depths(["q"]), [0]);
+}
+
+#[test]
+fn a_batch_says_whether_its_queue_counts_returns() {
+    let cases = [
+        (&[][..], false),
+        (&[("x-queue-type", Value::text("quorum"))], true),
+        (&[("x-delivery-limit", Value::I32(3))], true),
+    ];
+    for (args, counts) in cases {
+        let mut w = World::new();
+        w.queue("q", args);
+        w.consume("q");
+        w.send(&Msg::to("q", "m"));
+        assert_eq!(w.newest("m").counts_returns, counts, "{args:?}");
+    }
+}

@@ -28,6 +28,7 @@ pub(crate) struct World {
 pub(crate) struct Got {
     pub(crate) queue: String,
     pub(crate) name: String,
+    pub(crate) counts_returns: bool,
     queue_id: QueueId,
     id: MessageId,
     content: Vec<u8>,
@@ -321,6 +322,7 @@ impl World {
         Got {
             queue: batch.queue.to_string(),
             name: String::from_utf8(payload.to_vec()).unwrap(),
+            counts_returns: batch.counts_returns,
             queue_id: batch.queue_id,
             id: item.id,
             content,

@@ -695,3 +695,60 @@ fn what_a_consumer_takes_at_once_is_not_over_the_limit() {
     assert_eq!(b.told_consumers(), ["w: a b c"]);
     assert_eq!(b.get(c, "jobs"), ("e".to_owned(), 0));
 }
+
+#[test]
+fn a_priority_above_the_queues_counts_as_it_and_is_no_redelivery() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(c, with_args("jobs", &[("x-max-priority", Value::I32(5))]));
+    b.declared(c, durable("flat"));
+    let at = |priority, name: &str| {
+        let mut message = job(name);
+        message.priority = priority;
+        message
+    };
+    b.send(&[at(0, "a"), at(5, "b"), at(9, "c"), at(5, "d"), at(3, "e")]);
+    b.consumer(c, "w", consume("jobs", Some(4)));
+    assert_eq!(b.told_consumers(), ["w: b c d e"]);
+    // Who takes everything at once sees them as they come.
+    b.consumer(c, "all", consume("jobs", None));
+    b.send(&[at(1, "f")]);
+    b.send(&[at(2, "g")]);
+    assert_eq!(b.told_consumers(), ["all: a", "all: f", "all: g"]);
+    for priority in [0, 9] {
+        let mut message = at(priority, &format!("p{priority}"));
+        message.queue = "flat".to_owned();
+        b.send(&[message]);
+    }
+    // Without priorities there is only the order.
+    assert_eq!(b.get(c, "flat").0, "p0");
+}
+
+#[test]
+fn a_length_of_0_keeps_nothing_and_higher_priorities_may_give_way() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(c, with_args("jobs", &[("x-max-length", Value::I32(0))]));
+    assert_eq!(b.publish(&jobs(["a"])), ["a"]);
+    assert_eq!(b.held("jobs"), (0, 0));
+    assert_eq!(b.remove(c, "jobs", (false, false)), Ok(0));
+    let ranked = [
+        ("x-max-length", Value::I32(2)),
+        ("x-max-priority", Value::I32(9)),
+    ];
+    b.declared(c, with_args("jobs", &ranked));
+    for (priority, name) in [(9, "b"), (0, "c"), (0, "d")] {
+        let mut message = job(name);
+        message.priority = priority;
+        b.send(&[message]);
+    }
+    assert_eq!(b.get(c, "jobs"), ("c".to_owned(), 1));
+    assert_eq!(b.get(c, "jobs"), ("d".to_owned(), 0));
+    // What comes back over the limit makes the head go.
+    b.send(&jobs(["e", "f"]));
+    assert_eq!(
+        b.settle("jobs", &[("c", crate::declared::REQUEUE)]),
+        [crate::broker::OK]
+    );
+    assert_eq!(b.get(c, "jobs"), ("e".to_owned(), 1));
+}

@@ -124,13 +124,14 @@ pub(super) fn message<'a>(
     frame_max: u32,
     scratch: &'a mut convert::Scratch,
 ) -> Message<'a> {
-    let content = batch.content(item);
+    let properties_max = (frame_max as usize).saturating_sub(OVERHEAD + 12);
     if item.form == Form::Amqp
-        && let Some(envelope) = Envelope::read(content)
+        && batch.returns(item) == 0
+        && let Some(envelope) = Envelope::read(batch.content(item))
+        && envelope.properties.len() <= properties_max
     {
         return of_envelope(&envelope);
     }
-    let properties_max = (frame_max as usize).saturating_sub(OVERHEAD + 12);
     convert::to_amqp(batch, item, properties_max, scratch)
 }
 

@@ -4,11 +4,14 @@
 //! |---|---|---|
 //! | Fila | "", the queue | headers as texts, the rest from what the broker knows |
 //! | FireMQ | as published | as [`tanda_wire::mapping`] says, persistent or not as it was |
+//! | AMQP | as published | as they came |
 //!
-//! What does not fit the peer's frames is delivered without its headers.
+//! What does not fit the peer's frames is delivered without its headers. Of AMQP's own, the history
+//! that the broker added goes first: a header cannot be split, and a client that agreed on small
+//! frames ends a connection that brings it a larger one.
 
 use tanda_engine::{Content, DeliveryBatch, DeliveryItem, Form};
-use tanda_wire::amqp::ShortStr;
+use tanda_wire::amqp::{Properties, Property, PropertyKind, ShortStr, Table, TableWriter, Value};
 use tanda_wire::fila::headers::Headers;
 use tanda_wire::firemq::RawMap;
 use tanda_wire::mapping::{FilaMessage, FireMessage, write_amqp_properties};
@@ -31,31 +34,63 @@ pub(crate) struct Message<'a> {
 pub(crate) struct Scratch {
     names: Vec<u8>,
     properties: Vec<u8>,
+    counted: Vec<u8>,
 }
 
-/// Converts a message that another door brought. Its properties get `properties_max` bytes.
+/// The header that says how often a message came back.
+const COUNT: &str = "x-delivery-count";
+
+/// Converts a message for AMQP, and says how often it came back. Its properties get
+/// `properties_max` bytes.
 pub(crate) fn to_amqp<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
     properties_max: usize,
     scratch: &'a mut Scratch,
 ) -> Message<'a> {
-    let bytes = batch.content(item);
-    scratch.names.clear();
-    scratch.properties.clear();
-    match item.form {
-        Form::Fila => of_fila(batch, item, properties_max, scratch),
-        Form::Amqp | Form::Fire => of_envelope(bytes, properties_max, scratch),
+    let Scratch {
+        names,
+        properties,
+        counted,
+    } = scratch;
+    names.clear();
+    properties.clear();
+    counted.clear();
+    let mut message = match item.form {
+        Form::Fila => of_fila(batch, item, properties_max, (names, properties)),
+        Form::Amqp | Form::Fire => of_envelope(batch, item, properties_max, (names, properties)),
+    };
+    let returns = batch.returns(item);
+    if returns > 0 && count(message.properties, returns, counted) && counted.len() <= properties_max
+    {
+        message.properties = counted;
     }
+    message
+}
+
+/// Appends properties with the header that says how often the message came back; false and nothing
+/// where they cannot be read.
+fn count(properties: &[u8], returns: u32, out: &mut Vec<u8>) -> bool {
+    let Ok(old) = Properties::decode(properties) else {
+        return false;
+    };
+    let mut headers = Vec::new();
+    let mut writer = TableWriter::new(&mut headers);
+    let copied = writer.copy_without(old.headers().unwrap_or_default(), &[COUNT.as_bytes()]);
+    writer.value(ShortStr::clip(COUNT), &Value::I64(returns.into()));
+    let (Ok(()), Ok(headers)) = (copied, Table::new(&headers)) else {
+        return false;
+    };
+    old.with(out, Property::Headers(headers));
+    true
 }
 
 fn of_fila<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
     properties_max: usize,
-    scratch: &'a mut Scratch,
+    (names, properties): (&'a mut Vec<u8>, &'a mut Vec<u8>),
 ) -> Message<'a> {
-    let Scratch { names, properties } = scratch;
     let bytes = batch.content(item);
     let key = ShortStr::clip(&batch.queue);
     names.extend_from_slice(&[0, u8::try_from(key.len()).unwrap_or(u8::MAX)]);
@@ -84,14 +119,14 @@ fn of_fila<'a>(
     }
 }
 
-/// An envelope whose properties are those of FireMQ.
+/// A message of AMQP or FireMQ.
 fn of_envelope<'a>(
-    bytes: &'a [u8],
+    batch: &'a DeliveryBatch,
+    item: &DeliveryItem,
     properties_max: usize,
-    scratch: &'a mut Scratch,
+    (names, properties): (&'a mut Vec<u8>, &'a mut Vec<u8>),
 ) -> Message<'a> {
-    let Scratch { names, properties } = scratch;
-    let Some(envelope) = Envelope::read(bytes) else {
+    let Some(envelope) = Envelope::read(batch.content(item)) else {
         names.extend_from_slice(&[0, 0]);
         properties.extend_from_slice(&[0, 0]);
         return Message {
@@ -100,6 +135,42 @@ fn of_envelope<'a>(
             body: &[],
         };
     };
+    let properties = if item.form == Form::Fire {
+        of_fire(&envelope, properties_max, properties);
+        properties
+    } else if envelope.properties.len() > properties_max {
+        shorten(envelope.properties, properties_max, properties);
+        properties
+    } else {
+        envelope.properties
+    };
+    Message {
+        names: envelope.names,
+        properties,
+        body: envelope.body,
+    }
+}
+
+/// Appends properties of AMQP without the history, or without all headers where that is too much.
+fn shorten(properties: &[u8], properties_max: usize, out: &mut Vec<u8>) {
+    let Ok(old) = Properties::decode(properties) else {
+        return out.extend_from_slice(&[0, 0]);
+    };
+    let mut headers = Vec::new();
+    let copied = TableWriter::new(&mut headers)
+        .copy_without(old.headers().unwrap_or_default(), &[b"x-death"]);
+    if let (Ok(()), Ok(headers)) = (copied, Table::new(&headers)) {
+        old.with(out, Property::Headers(headers));
+        if out.len() <= properties_max {
+            return;
+        }
+        out.clear();
+    }
+    old.without(out, PropertyKind::Headers);
+}
+
+/// Appends the properties of a message of FireMQ.
+fn of_fire(envelope: &Envelope<'_>, properties_max: usize, properties: &mut Vec<u8>) {
     let message = FireMessage::decode(envelope.properties);
     if write_amqp_properties(properties, &message, properties_max).is_err() {
         let message = FireMessage {
@@ -109,11 +180,6 @@ fn of_envelope<'a>(
         without_headers(properties, |out| {
             write_amqp_properties(out, &message, usize::MAX)
         });
-    }
-    Message {
-        names: envelope.names,
-        properties,
-        body: envelope.body,
     }
 }
 

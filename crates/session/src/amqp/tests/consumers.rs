@@ -107,6 +107,41 @@ fn pitfall_44_a_prefetch_is_of_consumers_that_start_after_it() {
 }
 
 #[test]
+fn pitfall_44_a_new_prefetch_leaves_consumers_and_gets_alone() {
+    let prefetch = |prefetch_count| basic::Qos {
+        prefetch_count,
+        ..basic::Qos::default()
+    };
+    let mut peer = Peer::open();
+    peer.say(1, prefetch(1));
+    peer.bytes();
+    let token = peer.consume_q();
+    peer.deliver(token, 1);
+    // The one that is there keeps its own: nothing is asked of the engine.
+    peer.say(1, prefetch(7));
+    assert_eq!(peer.lines(), [line(1, basic::QosOk {})]);
+    assert!(peer.requests().is_empty());
+    for (tag, count, credit) in [("d", 7, 7), ("e", 0, 1_000_000)] {
+        peer.say(1, prefetch(count));
+        peer.say(1, consume(tag));
+        let request = peer.request();
+        let Request::Subscribe { sub, spec } = request else {
+            panic!("{request:?}")
+        };
+        assert_eq!(spec.credit, Some(credit));
+        let token = sub.token;
+        peer.event(Event::Subscribed { token, consumer: 1 });
+    }
+    // One message is all the first may hold, and a get takes another.
+    let get = basic::Get {
+        queue: short("q"),
+        no_ack: false,
+    };
+    peer.say(1, get);
+    assert!(matches!(peer.request(), Request::Get { .. }));
+}
+
+#[test]
 fn pitfall_30_a_consumer_without_a_tag_gets_one() {
     let mut peer = Peer::open();
     peer.say(1, consume(""));

@@ -1,12 +1,15 @@
 //! Messages on their way out.
 
 use tanda_engine::{Event, Form, GetError, Got, Request};
-use tanda_wire::amqp::{PropertyValues, basic, channel};
+use tanda_wire::amqp::{
+    Properties, Property, PropertyValues, Table, TableWriter, Value, basic, channel,
+};
 use tanda_wire::firemq::{self, Props, RawMap, writer::MapWriter};
 use tanda_wire::mapping::FireMessage;
 
 use super::{
-    AmqpConfig, Peer, deliveries, deliveries_of, envelope, frame, id, line, short, topology_error,
+    AmqpConfig, Peer, TUNE_OK, deliveries, deliveries_of, envelope, frame, id, line, short,
+    topology_error,
 };
 use tanda_engine::TopologyCode;
 
@@ -295,4 +298,116 @@ fn headers_that_fit_no_frame_stay_behind() {
     let (properties, lines) = delivered(Form::Fila, content);
     assert_eq!(lines[2], "1 body abc");
     assert!(!properties.contains('='), "{}", properties.len());
+}
+
+/// Properties of a content type and these headers.
+fn with_headers(write: impl FnOnce(&mut TableWriter<'_>)) -> Vec<u8> {
+    let mut headers = Vec::new();
+    write(&mut TableWriter::new(&mut headers));
+    let set = [
+        Property::ContentType(short("t")),
+        Property::Headers(Table::new(&headers).unwrap()),
+    ];
+    let mut properties = Vec::new();
+    Properties::EMPTY.edited(&mut properties, &set, &[]);
+    properties
+}
+
+#[test]
+fn pitfall_9_headers_that_outgrew_the_frames_of_a_client_stay_behind() {
+    let mut peer = Peer::tuned(tanda_wire::amqp::connection::TuneOk {
+        frame_max: 4096,
+        ..TUNE_OK
+    });
+    peer.open_channel(1);
+    let token = peer.consume_q();
+    let history = |out: &mut TableWriter<'_>, bytes: usize| {
+        out.array(short("x-death"), |deaths| {
+            deaths.value(&Value::text(&"d".repeat(bytes)));
+        });
+    };
+    let own = |out: &mut TableWriter<'_>, bytes: usize| {
+        out.value(short("own"), &Value::text(&"o".repeat(bytes)));
+    };
+    let whole = with_headers(|out| {
+        history(out, 3_000);
+        own(out, 100);
+    });
+    let grown = with_headers(|out| {
+        own(out, 100);
+        history(out, 4_000);
+    });
+    let huge = with_headers(|out| {
+        own(out, 5_000);
+        history(out, 4_000);
+    });
+    let contents = [whole.clone(), grown, huge].map(|it| envelope("", "q", &it, b"x"));
+    let batch = deliveries_of(1, Form::Amqp, &contents);
+    peer.event(Event::Delivery { token, batch });
+    let header = |properties: &[u8]| format!("1 header 1 {}", properties.escape_ascii());
+    let body = || "1 body x".to_owned();
+    let expected = [
+        deliver(1, false, "", "q"),
+        header(&whole),
+        body(),
+        // The history goes first, then all of them.
+        deliver(2, false, "", "q"),
+        header(&with_headers(|out| own(out, 100))),
+        body(),
+        deliver(3, false, "", "q"),
+        header(b"\x80\x00\x01t"),
+        body(),
+    ];
+    assert_eq!(peer.lines(), expected);
+}
+
+#[test]
+fn pitfall_64_a_message_that_came_back_says_how_often() {
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let count = |out: &mut TableWriter<'_>, number| {
+        out.value(short("x-delivery-count"), &Value::I64(number));
+    };
+    let own = |out: &mut TableWriter<'_>| {
+        out.value(short("own"), &Value::I32(7));
+    };
+    let properties = with_headers(own);
+    let told = with_headers(|out| {
+        count(out, 1);
+        own(out);
+    });
+    let contents = [properties, told, vec![0, 0]].map(|it| envelope("", "q", &it, b""));
+    for counts_returns in [true, false] {
+        let mut batch = deliveries_of(1, Form::Amqp, &contents);
+        batch.counts_returns = counts_returns;
+        for (item, deliveries) in batch.items.iter_mut().zip([1, 3, 2]) {
+            item.deliveries = deliveries;
+        }
+        peer.event(Event::Delivery { token, batch });
+        let lines = peer.lines();
+        let headers: Vec<&str> = lines
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .map(String::as_str)
+            .collect();
+        let header = |properties: &[u8]| format!("1 header 0 {}", properties.escape_ascii());
+        let mut expected = contents.clone().map(|it| {
+            let envelope = crate::envelope::Envelope::read(&it).unwrap();
+            header(envelope.properties)
+        });
+        if counts_returns {
+            expected[1] = header(&with_headers(|out| {
+                own(out);
+                count(out, 2);
+            }));
+            let mut alone = vec![0x20, 0];
+            let mut entries = Vec::new();
+            count(&mut TableWriter::new(&mut entries), 1);
+            alone.extend_from_slice(&u32::try_from(entries.len()).unwrap().to_be_bytes());
+            alone.extend_from_slice(&entries);
+            expected[2] = header(&alone);
+        }
+        assert_eq!(headers, expected, "{counts_returns}");
+    }
 }

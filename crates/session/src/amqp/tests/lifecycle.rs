@@ -39,6 +39,31 @@ fn pitfall_6_heartbeats_are_sent_and_missed() {
 }
 
 #[test]
+fn pitfall_6_the_client_has_the_last_word_on_the_interval() {
+    let quiet = Peer::tuned(connection::TuneOk {
+        heartbeat: 0,
+        ..super::TUNE_OK
+    });
+    // Neither side is asked for a sign of life.
+    assert_eq!(quiet.session.next_deadline(), None);
+    let mut peer = Peer::tuned(connection::TuneOk {
+        heartbeat: 600,
+        ..super::TUNE_OK
+    });
+    peer.pass_ms(300_000);
+    // The handshake was said since; now nothing is.
+    peer.lines();
+    peer.pass_ms(299_999);
+    assert_eq!(peer.bytes(), b"");
+    peer.pass_ms(1);
+    assert_eq!(peer.lines(), ["0 heartbeat"]);
+    peer.pass_ms(599_999);
+    assert!(!peer.session.is_closing());
+    peer.pass_ms(1);
+    assert!(peer.session.is_closing());
+}
+
+#[test]
 fn pitfall_16_a_close_is_answered_once_the_connections_queues_are_gone() {
     let mut peer = Peer::open();
     let declare = queue::Declare {

@@ -219,12 +219,27 @@ impl Peer {
         let mut peer = Self::logging_in(config, properties);
         peer.session.on_login(peer.now, Ok(identity));
         assert_eq!(peer.lines().len(), 1);
-        peer.send(&frame(0, TUNE_OK));
+        peer.finish_opening(TUNE_OK);
+        peer
+    }
+
+    /// An open connection that agreed on this.
+    fn tuned(tune_ok: connection::TuneOk) -> Self {
+        let mut peer = Self::logging_in(AmqpConfig::default(), &client_properties());
+        let identity = Arc::new(Unrestricted::new("guest"));
+        peer.session.on_login(peer.now, Ok(identity));
+        assert_eq!(peer.lines().len(), 1);
+        peer.finish_opening(tune_ok);
+        peer
+    }
+
+    fn finish_opening(&mut self, tune_ok: connection::TuneOk) {
+        self.send(&frame(0, tune_ok));
         let open = connection::Open {
             virtual_host: short("/"),
         };
-        peer.send(&frame(0, open));
-        let requests = peer.requests();
+        self.send(&frame(0, open));
+        let requests = self.requests();
         let [
             Request::Connect { conn: CONN, .. },
             Request::Admin { reply, .. },
@@ -232,9 +247,8 @@ impl Peer {
         else {
             panic!("{requests:?}")
         };
-        peer.admin(reply.token, AdminReply::Vhost(Ok(VHOST)));
-        assert_eq!(peer.lines(), [line(0, connection::OpenOk {})]);
-        peer
+        self.admin(reply.token, AdminReply::Vhost(Ok(VHOST)));
+        assert_eq!(self.lines(), [line(0, connection::OpenOk {})]);
     }
 
     fn open_with(config: AmqpConfig) -> Self {

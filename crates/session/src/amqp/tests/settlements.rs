@@ -1,6 +1,6 @@
 //! Acknowledgements: which messages they speak of, and what the engine is told.
 
-use tanda_engine::{PoolChange, QueueId, Request, SettleQueue, Settlement};
+use tanda_engine::{Event, Got, PoolChange, QueueId, Request, SettleQueue, Settlement};
 use tanda_wire::amqp::basic;
 
 use super::{Peer, frame, id, line, short};
@@ -144,6 +144,37 @@ fn pitfall_43_recover_gives_back_all_or_is_540() {
     peer.say(1, basic::Recover { requeue: false });
     let text = "NOT_IMPLEMENTED - requeue=false";
     peer.expect_connection_close(540, text, (60, 110));
+}
+
+#[test]
+fn pitfall_43_recover_gives_back_what_a_get_took() {
+    let mut peer = holding(1);
+    let get = basic::Get {
+        queue: short("q"),
+        no_ack: false,
+    };
+    peer.say(1, get);
+    let request = peer.request();
+    let Request::Get { reply, .. } = request else {
+        panic!("{request:?}")
+    };
+    let got = Got {
+        batch: Some(super::deliveries(2, 1)),
+        remaining: 0,
+    };
+    let token = reply.token;
+    peer.event(Event::Got {
+        token,
+        result: Ok(got),
+    });
+    peer.bytes();
+    peer.say(1, basic::Recover { requeue: true });
+    assert_eq!(peer.lines(), [line(1, basic::RecoverOk {})]);
+    let (_, batch) = peer.settled();
+    assert_eq!(numbers(&batch), [1, 2]);
+    for item in &batch.items {
+        assert_eq!(item.settlement, Settlement::Nack { requeue: true });
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, AdminRequest, BindingSpec, DeclareQueue, Destination, ExchangeSpec, TopologyCode,
+    AdminReply, AdminRequest, BindingSpec, DeclareQueue, Destination, Event, ExchangeSpec, Got,
+    Request, TopologyCode,
 };
-use tanda_wire::amqp::{Method, Table, Value, exchange, queue};
+use tanda_wire::amqp::{Method, Table, Value, basic, channel, exchange, queue};
 
 use super::{Peer, VHOST, declared, frame, line, short, table, topology_error};
 
@@ -312,6 +313,49 @@ fn pitfall_30_an_empty_name_is_the_queue_declared_last() {
     assert_eq!(peer.bytes(), b"");
     let (_, request) = peer.asked();
     assert!(matches!(request, AdminRequest::Purge { name, .. } if name == "amq.gen-1"));
+}
+
+#[test]
+fn pitfall_30_every_method_knows_the_queue_declared_last() {
+    let mut peer = Peer::open();
+    for method in [
+        frame(1, basic::Consume::default()),
+        frame(1, basic::Get::default()),
+        frame(1, queue::Delete::default()),
+        frame(1, queue::Unbind::default()),
+    ] {
+        peer.send(&method);
+        let lines = peer.lines();
+        assert!(
+            lines[0].contains("NOT_FOUND - no previously declared queue"),
+            "{lines:?}"
+        );
+        peer.say(1, channel::CloseOk {});
+        peer.open_channel(1);
+    }
+    peer.say(1, queue::Declare::default());
+    let (token, _) = peer.asked();
+    peer.admin(token, declared("amq.gen-1", 0, 0));
+    peer.bytes();
+    peer.say(1, basic::Consume::default());
+    let request = peer.request();
+    let Request::Subscribe { sub, spec } = request else {
+        panic!("{request:?}")
+    };
+    assert_eq!(spec.queue, "amq.gen-1");
+    let token = sub.token;
+    peer.event(Event::Subscribed { token, consumer: 1 });
+    peer.say(1, basic::Get::default());
+    let request = peer.request();
+    let Request::Get { reply, spec } = request else {
+        panic!("{request:?}")
+    };
+    assert_eq!(spec.queue, "amq.gen-1");
+    let (token, result) = (reply.token, Ok(Got::default()));
+    peer.event(Event::Got { token, result });
+    peer.say(1, queue::Delete::default());
+    let (_, request) = peer.asked();
+    assert!(matches!(request, AdminRequest::RemoveQueue { name, .. } if name == "amq.gen-1"));
 }
 
 #[test]
