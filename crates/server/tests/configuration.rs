@@ -35,6 +35,8 @@ fn every_default_is_valid_and_within_its_bounds() {
             .all(|(_, _, source)| *source == Source::Default)
     );
     assert_eq!(loaded.config.fila.to_string(), "127.0.0.1:5555");
+    assert_eq!(loaded.config.amqp.to_string(), "127.0.0.1:5672");
+    assert_eq!(loaded.config.firemq.to_string(), "127.0.0.1:5673");
     assert_eq!(loaded.config.http.to_string(), "127.0.0.1:15672");
 }
 
