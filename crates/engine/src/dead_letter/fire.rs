@@ -9,9 +9,6 @@ use tanda_wire::mapping::FireMessage;
 use super::death::{DEATHS, Death, FIRST, History, LAST, NewDeath};
 use super::{Burial, Buried};
 
-/// The header with more routing keys.
-const CC: &str = "CC";
-
 /// What a message's properties become.
 pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial<'_>) -> Buried {
     let FireMessage {
@@ -19,10 +16,8 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
         props,
         headers,
     } = FireMessage::decode(raw);
-    let mut keys = vec![routing_key.to_owned()];
-    if let Some(Value::Array(more)) = headers.find(CC) {
-        keys.extend(more.iter().filter_map(|it| text(&it).map(str::to_owned)));
-    }
+    // A header CC is the application's here: messages were not routed by it either.
+    let keys = vec![routing_key.to_owned()];
     let fields = props.fields();
     let expiration_ms = fields.expiration_ms;
     let mut history = if is_ours {
@@ -53,8 +48,7 @@ pub(super) fn bury(raw: &[u8], (routing_key, is_ours): (&str, bool), it: &Burial
     if let Some(place) = out.first_chunk_mut::<4>() {
         *place = head;
     }
-    let replaced = it.routing_key.is_some();
-    write(&mut out, headers, (&history, &new), (is_ours, replaced));
+    write(&mut out, headers, (&history, &new), is_ours);
     Buried {
         properties: out,
         keys,
@@ -120,18 +114,15 @@ fn write(
     out: &mut Vec<u8>,
     headers: RawMap<'_>,
     (history, new): (&History, &NewDeath<'_>),
-    (is_ours, drops_cc): (bool, bool),
+    is_ours: bool,
 ) {
-    let is_dropped = |key: &str| {
-        key == DEATHS
-            || LAST.contains(&key)
-            || (!is_ours && FIRST.contains(&key))
-            || (drops_cc && key == CC)
-    };
+    let is_dropped =
+        |key: &str| key == DEATHS || LAST.contains(&key) || (!is_ours && FIRST.contains(&key));
     let mut writer = MapWriter::begin(out);
     for (key, value) in headers {
-        if let Some(key) = text(&key).filter(|key| !is_dropped(key)) {
-            writer.entry(key, &value);
+        // Keys of other types are the application's, too.
+        if !text(&key).is_some_and(is_dropped) {
+            value.encode(writer.any_key(&key));
         }
     }
     let mut deaths = ArrayWriter::begin(writer.key(DEATHS));

@@ -56,6 +56,13 @@ impl<'o> MapWriter<'o> {
         self.open.out
     }
 
+    /// Adds a key of any type. The caller appends exactly one value to what it returns.
+    pub fn any_key(&mut self, key: &Value<'_>) -> &mut Vec<u8> {
+        self.open.count += 1;
+        key.encode(self.open.out);
+        self.open.out
+    }
+
     /// Ends the map.
     pub fn finish(self) {
         self.open.finish(token::write_map_len);
