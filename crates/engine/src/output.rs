@@ -129,8 +129,7 @@ pub struct DeliveryBatch {
     /// Deliveries of it are charged to throttles: [`crate::Engine::released`] is to know when they
     /// leave.
     pub throttled: bool,
-    /// The queue counts how often a message comes back, and its consumers are told
-    /// (`x-queue-type: quorum`, `x-delivery-limit`).
+    /// The queue's consumers are told how often a message came back (`x-queue-type: quorum`).
     pub counts_returns: bool,
     /// Buffers that hold the contents; the node fills it for contents that lie in the log.
     pub chunks: Vec<Bytes>,
@@ -159,7 +158,7 @@ impl DeliveryBatch {
         item.fairness_key.text(&self.keys)
     }
 
-    /// How often an item came back before this delivery, where its queue counts that; else 0.
+    /// How often an item came back before this delivery, where its consumers are told; else 0.
     #[inline]
     #[must_use]
     pub const fn returns(&self, item: &DeliveryItem) -> u32 {

@@ -85,7 +85,7 @@ impl AmqpPolicy {
     /// Its consumers are told how often a message came back.
     #[must_use]
     pub const fn counts_returns(&self) -> bool {
-        matches!(self.kind, QueueKind::Quorum) || self.delivery_limit.is_some()
+        matches!(self.kind, QueueKind::Quorum)
     }
 
     /// Something limits its ready messages.

@@ -141,7 +141,7 @@ fn a_batch_says_whether_its_queue_counts_returns() {
     let cases = [
         (&[][..], false),
         (&[("x-queue-type", Value::text("quorum"))], true),
-        (&[("x-delivery-limit", Value::I32(3))], true),
+        (&[("x-delivery-limit", Value::I32(3))], false),
     ];
     for (args, counts) in cases {
         let mut w = World::new();
