@@ -1,5 +1,7 @@
 //! A message on its way in: its properties, and what the queue's keys make of them.
 
+use bytes::Bytes;
+
 use crate::dead_letter::DeadLetter;
 use crate::engine::{Cx, Engine};
 use crate::key::{Properties, WHOLE_QUEUE, idempotency_hash, key_hash};
@@ -16,6 +18,8 @@ use crate::{
 pub(crate) struct Incoming<'a> {
     /// Headers and payload.
     pub(crate) content: &'a [u8],
+    /// The buffer that the content lies in, and where, if it may be kept.
+    pub(crate) buffer: Option<(&'a Bytes, u32)>,
     pub(crate) form: Form,
     /// What a script says of it, as it follows the content; empty = nothing.
     pub(crate) attributes: &'a [u8],
@@ -48,9 +52,10 @@ pub(crate) struct Keys {
 
 impl<'a> Incoming<'a> {
     /// As its producer has it.
-    pub(crate) fn new(item: &PublishItem, data: &'a [u8]) -> Self {
+    pub(crate) fn new(item: &PublishItem, data: &'a Bytes) -> Self {
         Self {
             content: item.content.of(data),
+            buffer: Some((data, item.content.start)),
             form: item.form,
             attributes: &[],
             key: item.fairness_key.text(data),

@@ -200,7 +200,7 @@ impl Engine {
         for slot in slots {
             let entry = queue.entries.remove(slot);
             if entry.flags.has(Flags::TRANSIENT) {
-                queue.take_body(slot);
+                queue.drop_body(&entry);
             } else {
                 self.segments.remove(entry.at, entry.len);
             }

@@ -168,7 +168,7 @@ impl Engine {
             (moved.deliveries, moved.failures) = (entry.deliveries, entry.failures);
         }
         if let Some(body) = body {
-            to.keep_body(slot, body);
+            to.keep_body(slot, &body);
         }
         slot
     }

@@ -231,7 +231,7 @@ impl Engine {
         let queue = self.queues.at(index);
         let transient = new.transient || queue.is_transient();
         let (key, priority) = (queue.fairness_key(new), queue.priority(new));
-        if transient {
+        if transient && (self.store.count > 0 || self.store.queue != index) {
             // It takes a position, and a record's positions are consecutive.
             self.finish_store(cx);
         }
@@ -300,7 +300,6 @@ impl Engine {
         id
     }
 
-    /// A new message whose content is in memory only gets its place.
     fn note_expiry(
         &mut self,
         (index, slot): (QueueIndex, Slot),
@@ -316,6 +315,7 @@ impl Engine {
         }
     }
 
+    /// A new message whose content is in memory only gets its place.
     fn place_transient(
         &mut self,
         cx: &mut Cx<'_>,
@@ -323,15 +323,13 @@ impl Engine {
         new: &Incoming<'_>,
         (keys, due): (&Keys, Option<Millis>),
     ) {
+        self.store_transient(index, slot, new);
         let queue = self.queues.at_mut(index);
-        let body = [new.content, new.attributes].concat();
-        queue.keep_body(slot, body.into());
         queue.place_new(slot, new, keys, due);
-        if self.atomic.is_open() {
-            return self.atomic.note_stored(index);
+        if queue.overflow().is_some() {
+            // Each may push others out.
+            self.finish_store(cx);
         }
-        self.drop_overflow(cx, index);
-        self.touch(index);
     }
 }
 

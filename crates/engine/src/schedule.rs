@@ -392,15 +392,22 @@ pub(crate) fn add_item(
     };
     if entry.flags.has(Flags::TRANSIENT) {
         item.at = DeliveryItem::RESOLVED;
-        item.chunk = u32::try_from(batch.chunks.len()).unwrap_or(u32::MAX);
-        batch.chunks.push(
-            queue
-                .transient
-                .get(&slot)
-                .cloned()
-                .unwrap_or_else(Bytes::new),
-        );
+        if let Some((buffer, start)) = queue.transient.buffer_of(entry) {
+            item.start = start;
+            item.chunk = chunk_of(buffer, &mut batch.chunks);
+        }
     }
     batch.items.push(item);
     item
+}
+
+/// The number of a buffer among the chunks of a batch. Neighbours mostly share one.
+fn chunk_of(buffer: &Bytes, chunks: &mut Vec<Bytes>) -> u32 {
+    let is_last = chunks
+        .last()
+        .is_some_and(|last| (last.as_ptr(), last.len()) == (buffer.as_ptr(), buffer.len()));
+    if !is_last {
+        chunks.push(buffer.clone());
+    }
+    u32::try_from(chunks.len() - 1).unwrap_or(u32::MAX)
 }

@@ -3,6 +3,7 @@
 use crate::atomic::is_relative;
 use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
+use crate::incoming::Incoming;
 use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{NIL, Slot};
 use crate::queues::QueueIndex;
@@ -17,6 +18,8 @@ pub(crate) struct StoreScratch {
     pub(crate) first_position: u64,
     pub(crate) first_id: MessageId,
     pub(crate) count: u32,
+    /// Transient messages came for that queue, which is to be looked at when all are there.
+    pub(crate) transient: bool,
     /// Messages and the offsets of their contents: positions in the log are known at the end.
     pub(crate) contents: Vec<(Slot, StoredAt)>,
 }
@@ -47,6 +50,7 @@ impl Default for StoreScratch {
             first_position: 0,
             first_id: MessageId::NIL,
             count: 0,
+            transient: false,
             contents: Vec::new(),
         }
     }
@@ -57,11 +61,29 @@ pub(crate) const RECORD_BYTES: usize = 1 << 20;
 
 impl Engine {
     /// Appends the record under construction and tells its messages where their contents lie;
-    /// returns where the last one's does.
+    /// returns where the last one's does. Transient messages that came are all there, too.
     pub(crate) fn finish_store(&mut self, cx: &mut Cx<'_>) -> Option<Lsn> {
         let store = &mut self.store;
-        let index = store.queue;
-        store.queue = NIL;
+        let index = core::mem::replace(&mut store.queue, NIL);
+        let transient = core::mem::take(&mut store.transient);
+        if transient {
+            self.queues.at_mut(index).close_bodies();
+        }
+        let last = self.append_stored(cx, index);
+        if last.is_none() && !transient {
+            return None;
+        }
+        if self.atomic.is_open() {
+            self.atomic.note_stored(index);
+            return last;
+        }
+        self.drop_overflow(cx, index);
+        self.touch(index);
+        last
+    }
+
+    fn append_stored(&mut self, cx: &mut Cx<'_>, index: QueueIndex) -> Option<Lsn> {
+        let store = &mut self.store;
         if store.count == 0 {
             return None;
         }
@@ -92,13 +114,22 @@ impl Engine {
         if store.record.capacity() > 4 * RECORD_BYTES {
             store.record = Vec::new();
         }
-        if self.atomic.is_open() {
-            self.atomic.note_stored(index);
-            return last;
-        }
-        self.drop_overflow(cx, index);
-        self.touch(index);
         last
+    }
+
+    /// A transient message goes into a queue. Those of one request are looked at together, unless
+    /// each may push others out.
+    pub(crate) fn store_transient(&mut self, index: QueueIndex, slot: Slot, new: &Incoming<'_>) {
+        let queue = self.queues.at_mut(index);
+        match new.buffer.filter(|_| new.attributes.is_empty()) {
+            Some(buffer) => queue.share_body(slot, buffer),
+            None => {
+                let body = [new.content, new.attributes].concat();
+                queue.keep_body(slot, &body.into());
+            }
+        }
+        self.store.queue = index;
+        self.store.transient = true;
     }
 
     /// Drops the oldest ready messages of a queue over its maximum length.

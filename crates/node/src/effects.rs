@@ -274,7 +274,10 @@ fn event_bytes(event: &Event) -> usize {
 }
 
 fn delivery_bytes(batch: &DeliveryBatch) -> usize {
+    // A chunk may be shared with messages that do not wait.
     let chunks: usize = batch.chunks.iter().map(bytes::Bytes::len).sum();
+    let contents: usize = batch.items.iter().map(|item| item.len as usize).sum();
+    let chunks = chunks.min(contents);
     batch.items.len() * size_of::<DeliveryItem>() + batch.keys.len() + chunks
 }
 

@@ -102,6 +102,7 @@ fn with_cx<T>(journal: &mut Memory, step: impl FnOnce(&mut Cx<'_>) -> T) -> T {
 fn incoming(content: &[u8]) -> Incoming<'_> {
     Incoming {
         content,
+        buffer: None,
         attributes: &[],
         key: "",
         weight: 1,

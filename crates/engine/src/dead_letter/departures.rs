@@ -298,7 +298,7 @@ impl Engine {
         let queue = self.queues.at(index);
         let entry = queue.entries.at(slot);
         if entry.flags.has(Flags::TRANSIENT) {
-            return queue.transient.get(&slot).cloned();
+            return queue.transient.of(entry).map(bytes::Bytes::copy_from_slice);
         }
         let mut bytes = Vec::new();
         let read = cx.journal.read_content(entry.at, entry.len, &mut bytes);
@@ -358,6 +358,7 @@ impl Source<'_> {
     fn incoming<'a>(&self, letter: &'a DeadLetter) -> Incoming<'a> {
         Incoming {
             content: &letter.content,
+            buffer: None,
             attributes: DeadLetter::ATTRIBUTES,
             form: letter.form,
             key: &letter.fairness_key,

@@ -314,6 +314,7 @@ fn what_is_over_the_length_goes_there_too() {
     let index = w.engine.queues.find("shortest").unwrap();
     let new = crate::incoming::Incoming {
         content: b"\x01e\x01k\0\0\0\x03\x10\0\x02\0\0\0\x01n",
+        buffer: None,
         attributes: &[],
         form: Form::Amqp,
         key: "",

@@ -45,7 +45,8 @@ pub(crate) struct Entry {
     pub(crate) id: MessageId,
     /// Order within the queue; unlike `id` it changes when the message moves.
     pub(crate) position: u64,
-    /// Where its content lies in the log; for a transient message the log's end when it came.
+    /// Where its content lies in the log; a transient message's: in the queue's buffers, see
+    /// [`super::bodies`].
     pub(crate) at: Lsn,
     /// Bytes of its content.
     pub(crate) len: u32,

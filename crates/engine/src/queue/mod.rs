@@ -44,6 +44,7 @@ use crate::script::Hooks;
 use crate::{
     ConnId, EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
 };
+use bodies::TransientBodies;
 use capture::{Generation, Images};
 use dedup::Dedup;
 use entries::{Entries, Entry, Flags, NIL, Place, Slot};
@@ -124,6 +125,7 @@ pub(crate) struct Removed {
     pub(crate) priority: u8,
     /// Its ordering group's key.
     pub(crate) group_key: Option<u128>,
+    /// The body of a transient one; only when asked for.
     pub(crate) body: Option<Bytes>,
     /// The not-before time of a message that was parked.
     pub(crate) due: Option<Millis>,
@@ -173,9 +175,8 @@ pub(crate) struct Queue {
     /// Ordering group keys of messages that are in no group now: all during replay, those of dead
     /// letters always (a redriven message joins its group again).
     pub(crate) group_of: HashMap<Slot, u128, RandomState>,
-    /// Bodies of transient messages, and their bytes.
-    pub(crate) transient: HashMap<Slot, Bytes, RandomState>,
-    pub(crate) transient_bytes: usize,
+    /// Bodies of transient messages.
+    pub(crate) transient: TransientBodies,
     /// Consumers of this queue, in the order they came.
     pub(crate) consumers: Vec<u32>,
     /// Those that can take a message now, in the order of their turns.
@@ -248,8 +249,7 @@ impl Queue {
             late_duplicates: 0,
             behind_due: HashMap::with_hasher(hasher.clone()),
             group_of: HashMap::with_hasher(hasher.clone()),
-            transient: HashMap::with_hasher(hasher.clone()),
-            transient_bytes: 0,
+            transient: TransientBodies::default(),
             consumers: Vec::new(),
             turns: Turns::default(),
             kept: Vec::new(),
@@ -447,14 +447,17 @@ impl Queue {
         };
         let priority = self.lanes.priority(lane);
         self.forget_body(slot);
+        let body = match keep_key {
+            KeepKey::Yes => self.transient.of(self.entries.at(slot)),
+            KeepKey::No => None,
+        };
+        let body = body.map(Bytes::copy_from_slice);
         self.lanes.release(lane);
         let entry = self.entries.remove(slot);
         self.bytes -= u64::from(entry.len);
-        let body = if entry.flags.has(Flags::TRANSIENT) {
-            self.take_body(slot)
-        } else {
-            None
-        };
+        if entry.flags.has(Flags::TRANSIENT) {
+            self.drop_body(&entry);
+        }
         Removed {
             entry,
             key,
@@ -474,7 +477,7 @@ impl Queue {
     }
 }
 
-/// Whether a removed message's fairness key is wanted.
+/// Whether a removed message's fairness key and body are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeepKey {
     /// It moves on to another queue.

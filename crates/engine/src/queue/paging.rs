@@ -118,7 +118,7 @@ impl Queue {
         size_of::<Self>()
             + self.entries.bytes()
             + self.lanes.memory_bytes()
-            + self.transient_bytes
+            + self.transient.memory_bytes()
             + delayed
             + leases
             + self.script_bytes()

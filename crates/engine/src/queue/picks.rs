@@ -1,6 +1,6 @@
 //! Ready messages go into their lanes and come out: the next one by priority, turn and position.
 
-use super::entries::{Entries, NIL, Slot};
+use super::entries::{Entries, Flags, NIL, Slot};
 use super::lanes::{Lane, Lanes};
 use super::lines::LineCursor;
 use super::long_lane::Fifo;
@@ -33,9 +33,11 @@ impl Lanes {
         let entry = entries.at_mut(slot);
         entry.next = NIL;
         let (lane, position) = (entry.lane, entry.position);
+        // What never leaves memory makes no lane long.
+        let stays = entry.flags.has(Flags::TRANSIENT);
         let hot = self.hot();
         let it = self.at_mut(lane);
-        if it.behind.is_none() && it.ready < hot {
+        if it.behind.is_none() && (stays || it.ready < hot) {
             self.push_front(entries, slot);
         } else {
             self.push_long(entries, slot);

@@ -276,12 +276,10 @@ impl Engine {
 impl Queue {
     /// A transient message has another body.
     fn replace_body(&mut self, slot: Slot, body: bytes::Bytes) {
-        let (at, len) = {
-            let entry = self.entries.at(slot);
-            (entry.at, u32::try_from(body.len()).unwrap_or(u32::MAX))
-        };
-        self.take_body(slot);
-        self.keep_body(slot, body);
-        self.replace_content(slot, at, len);
+        let entry = *self.entries.at(slot);
+        self.drop_body(&entry);
+        let len = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        self.replace_content(slot, entry.at, len);
+        self.keep_body(slot, &body);
     }
 }

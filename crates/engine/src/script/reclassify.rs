@@ -153,6 +153,7 @@ impl Engine {
     ) -> Result<Keys, ScriptFault> {
         let new = Incoming {
             content: content.without_attributes(),
+            buffer: None,
             form: content.form(),
             attributes,
             key,
@@ -261,9 +262,9 @@ impl Queue {
     pub(super) fn call_content(&self, slot: Slot) -> CallContent {
         let entry = self.entries.at(slot);
         if entry.flags.has(Flags::TRANSIENT) {
-            let body = self.transient.get(&slot);
+            let body = self.transient.of(entry);
             return body.map_or(CallContent::Unreadable, |body| {
-                CallContent::Here(body.clone())
+                CallContent::Here(bytes::Bytes::copy_from_slice(body))
             });
         }
         CallContent::Log {

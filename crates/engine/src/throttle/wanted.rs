@@ -103,8 +103,7 @@ impl Engine {
             return Some(ContentRead::Cached);
         }
         if entry.flags.has(Flags::TRANSIENT) {
-            let body = queue.transient.get(&slot);
-            let body = body.map_or(&[][..], |body| body);
+            let body = queue.transient.of(entry).unwrap_or_default();
             scratch.content.extend_from_slice(body);
             scratch.split_attributes(form);
             return Some(ContentRead::Cached);
