@@ -12,6 +12,7 @@ use crate::{ConnId, ConnLimits, LeaseMode, Millis, PoolChange, QueueId, SubId, T
 /// A connection as the scheduler sees it.
 #[derive(Debug)]
 pub(crate) struct Conn {
+    id: ConnId,
     pub(crate) limits: ConnLimits,
     /// Budget bytes of deliveries that have not left for the peer.
     pub(crate) outbound_bytes: u64,
@@ -40,6 +41,8 @@ pub(crate) enum Standing {
 #[derive(Debug)]
 pub(crate) struct Consumer {
     pub(crate) sub: SubId,
+    /// Where its connection stands.
+    conn: u32,
     pub(crate) queue: QueueIndex,
     /// Never used again; what operators see.
     pub(crate) number: u64,
@@ -60,7 +63,10 @@ pub(crate) struct Consumer {
 /// All connections and subscriptions.
 #[derive(Debug)]
 pub(crate) struct Consumers {
-    conns: HashMap<ConnId, Conn, RandomState>,
+    /// Where each connection stands in `conns`.
+    by_conn: HashMap<ConnId, u32, RandomState>,
+    conns: Vec<Option<Conn>>,
+    free_conns: Vec<u32>,
     slots: Vec<Option<Consumer>>,
     free: Vec<u32>,
     by_number: HashMap<u64, u32, RandomState>,
@@ -71,7 +77,9 @@ pub(crate) struct Consumers {
 impl Consumers {
     pub(crate) fn new(hasher: &RandomState) -> Self {
         Self {
-            conns: HashMap::with_hasher(hasher.clone()),
+            by_conn: HashMap::with_hasher(hasher.clone()),
+            conns: Vec::new(),
+            free_conns: Vec::new(),
             slots: Vec::new(),
             free: Vec::new(),
             by_number: HashMap::with_hasher(hasher.clone()),
@@ -82,6 +90,7 @@ impl Consumers {
 
     pub(crate) fn connect(&mut self, conn: ConnId, limits: ConnLimits) {
         let fresh = Conn {
+            id: conn,
             limits,
             outbound_bytes: 0,
             consumers: Vec::new(),
@@ -89,20 +98,31 @@ impl Consumers {
             owned: Vec::new(),
             pools: BTreeMap::new(),
         };
-        let before = self.conns.insert(conn, fresh);
+        let number = self.free_conns.pop().unwrap_or_else(|| {
+            self.conns.push(None);
+            u32::try_from(self.conns.len() - 1).unwrap_or(u32::MAX)
+        });
+        let before = self.by_conn.insert(conn, number);
         assert!(before.is_none(), "{conn:?} connects twice");
+        if let Some(place) = self.conns.get_mut(number as usize) {
+            *place = Some(fresh);
+        }
     }
 
     pub(crate) fn disconnect(&mut self, conn: ConnId) -> Option<Conn> {
-        self.conns.remove(&conn)
+        let number = self.by_conn.remove(&conn)?;
+        self.free_conns.push(number);
+        self.conns.get_mut(number as usize)?.take()
     }
 
     pub(crate) fn conn(&self, conn: ConnId) -> Option<&Conn> {
-        self.conns.get(&conn)
+        let number = self.by_conn.get(&conn)?;
+        self.conns.get(*number as usize)?.as_ref()
     }
 
     pub(crate) fn conn_mut(&mut self, conn: ConnId) -> Option<&mut Conn> {
-        self.conns.get_mut(&conn)
+        let number = self.by_conn.get(&conn)?;
+        self.conns.get_mut(*number as usize)?.as_mut()
     }
 
     pub(crate) fn at(&self, consumer: u32) -> Option<&Consumer> {
@@ -116,8 +136,9 @@ impl Consumers {
     /// A consumer together with its connection.
     pub(crate) fn with_conn(&mut self, consumer: u32) -> Option<(&mut Consumer, &mut Conn)> {
         let it = self.slots.get_mut(consumer as usize)?.as_mut()?;
-        let conn = self.conns.get_mut(&it.sub.conn)?;
-        Some((it, conn))
+        let conn = self.conns.get_mut(it.conn as usize)?.as_mut()?;
+        // Its own may be gone, and another one in its place.
+        (conn.id == it.sub.conn).then_some((it, conn))
     }
 
     /// Number and lease mode of a consumer that was in line, if it can take a message; it is not in
@@ -151,6 +172,7 @@ impl Consumers {
         self.next_number += 1;
         let consumer = Consumer {
             sub,
+            conn: self.by_conn.get(&sub.conn).copied().unwrap_or(u32::MAX),
             queue,
             number,
             credit: terms.credit,
@@ -179,7 +201,7 @@ impl Consumers {
         if standing == Standing::Live {
             self.by_sub.insert(sub, index);
         }
-        if let Some(conn) = self.conns.get_mut(&sub.conn) {
+        if let Some(conn) = self.conn_mut(sub.conn) {
             conn.consumers.push(index);
             conn.subscriptions += u32::from(standing == Standing::Live);
         }
@@ -206,7 +228,7 @@ impl Consumers {
             self.by_sub.remove(&it.sub);
         }
         self.free.push(consumer);
-        if let Some(conn) = self.conns.get_mut(&it.sub.conn) {
+        if let Some(conn) = self.conn_mut(it.sub.conn) {
             conn.subscriptions -= u32::from(is_live);
             if let Some(at) = conn.consumers.iter().position(|index| *index == consumer) {
                 conn.consumers.remove(at);

@@ -109,6 +109,8 @@ pub(crate) struct Lanes {
     /// Where something asks for the oldest message.
     pub(super) oldest: Option<Oldest>,
     memory_bytes: usize,
+    /// The lane that got a message last.
+    held_last: u32,
 }
 
 impl Lanes {
@@ -133,6 +135,7 @@ impl Lanes {
             page_ref_bytes: 0,
             oldest: None,
             memory_bytes: 0,
+            held_last: NIL,
         }
     }
 
@@ -242,7 +245,6 @@ impl Lanes {
 
     /// The lane of `key`, with one more message that belongs to it.
     pub(crate) fn hold(&mut self, key: &str, priority: u8, (weight, weighs): (u32, Weighs)) -> u32 {
-        let hash = self.hasher.hash_one((key, priority));
         let lanes = &self.lanes;
         // Empty keys are not compared as bytes: they have no address, and glibc's vector memcmp
         // then spends a microcode assist on the masked load (a quarter of an enqueue, 2026-11).
@@ -252,10 +254,19 @@ impl Lanes {
                 l.priority == priority && (is_empty || &*l.key == key)
             })
         };
-        let lane = match self.table.find(hash, same) {
-            Some(lane) => *lane,
-            None => self.add(key, priority, hash),
+        // Most messages are of the same key as the one before.
+        let last = self.held_last;
+        let is_last = lanes.get(last as usize).is_some_and(|it| it.held > 0) && same(&last);
+        let lane = if is_last {
+            last
+        } else {
+            let hash = self.hasher.hash_one((key, priority));
+            match self.table.find(hash, same) {
+                Some(lane) => *lane,
+                None => self.add(key, priority, hash),
+            }
         };
+        self.held_last = lane;
         let it = self.at_mut(lane);
         it.held += 1;
         if weighs == Weighs::Key || it.held == 1 {

@@ -415,8 +415,13 @@ impl Queue {
         let place = self.entries.at(slot).place;
         let (lane, group) = (self.entries.at(slot).lane, self.entries.at(slot).group);
         let mut due = self.leave_parking(slot);
+        // Maps that are empty, as they mostly are, are not asked: that would cost a hash.
         let group_key = if group == NIL {
-            self.group_of.remove(&slot)
+            if self.group_of.is_empty() {
+                None
+            } else {
+                self.group_of.remove(&slot)
+            }
         } else {
             Some(self.groups.key(group))
         };
@@ -465,7 +470,11 @@ impl Queue {
             group_key,
             body,
             due,
-            unclassified: self.unclassified.remove(&slot),
+            unclassified: if self.unclassified.is_empty() {
+                None
+            } else {
+                self.unclassified.remove(&slot)
+            },
         }
     }
 

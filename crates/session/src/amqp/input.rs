@@ -8,7 +8,7 @@ use tanda_wire::amqp::{basic, connection, split_frame};
 use super::fault::Fault;
 use super::handshake::Handshake;
 use super::open::Next;
-use super::{AmqpSession, Closing, Stall, State, alarm};
+use super::{AmqpSession, Closing, Stall, State, alarm, open};
 
 /// The header of AMQP 0-9, whose frames are the same; old clients send it.
 const OLD_HEADER: &[u8; 8] = b"AMQP\x01\x01\x00\x09";
@@ -127,11 +127,17 @@ impl AmqpSession {
             return Ok(Next::Stay);
         };
         let link = &mut self.link;
+        let mut method = None;
         loop {
             let rest = input.get(*at..).unwrap_or_default();
             if !link.has_room() {
                 self.stall = Stall::Room;
                 return Ok(Next::Stay);
+            }
+            let repeated = open.take_repeats(link, rest);
+            if repeated > 0 {
+                *at += repeated;
+                continue;
             }
             let frame = match split_frame(rest, link.frame_max) {
                 Ok(Split::Frame(frame)) => frame,
@@ -156,7 +162,13 @@ impl AmqpSession {
             }
             *at += frame.consumed();
             match open.on_frame(link, frame) {
-                Ok(Next::Stay) => {}
+                Ok(Next::Stay) => {
+                    let bytes = rest.get(..frame.consumed()).unwrap_or_default();
+                    if let (Some(method), FrameType::Header) = (method, frame.frame_type) {
+                        open.keep_repeat(frame.channel, method, bytes);
+                    }
+                    method = open::is_publish(&frame).then_some(bytes);
+                }
                 Ok(Next::Closed) => return Ok(Next::Closed),
                 Err(fault) if fault.ends_channel_only() => {
                     let fault = fault.by(basic::Publish::ID);

@@ -39,6 +39,7 @@ mod outbound;
 mod pending;
 mod publish;
 mod published;
+mod repeat;
 mod replies;
 mod sasl;
 mod settle;
@@ -406,6 +407,7 @@ impl AmqpSession {
         self.tell(now);
         self.link.identity = identity;
         if let State::Open(open) = &mut self.state {
+            open.repeat.forget();
             for number in open.channels.numbers() {
                 if let Some(channel) = open.channels.find(number) {
                     channel.written = None;

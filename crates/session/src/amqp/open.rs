@@ -15,6 +15,7 @@ use super::fault::Fault;
 use super::link::Link;
 use super::pending::{Call, Waiting};
 use super::publish::{NO_BODY, NO_HEADER, unexpected};
+use super::repeat::Repeat;
 use crate::heartbeat::Heartbeat;
 use crate::pending::NO_ANSWER;
 
@@ -39,6 +40,8 @@ pub(super) struct Open {
     pub(super) tail: Option<u16>,
     /// Bytes of unfinished messages in buffers of their own.
     pub(super) partial_bytes: usize,
+    /// The last publish, for those that are like it.
+    pub(super) repeat: Repeat,
     /// Settlements of this read.
     pub(super) settled: Vec<SettleItem>,
     /// By consumer: how many of its messages were settled in this read.
@@ -63,6 +66,7 @@ impl Open {
             batch: Batch::default(),
             tail: None,
             partial_bytes: 0,
+            repeat: Repeat::default(),
             settled: Vec::new(),
             freed: Vec::new(),
             pool_freed: Vec::new(),

@@ -17,9 +17,9 @@ use crate::batch::{position, shifted};
 use crate::envelope::Envelope;
 
 /// Bytes of a batch after which it is sent although more can be read.
-const BATCH_BYTES_MAX: usize = 256 << 10;
+pub(super) const BATCH_BYTES_MAX: usize = 256 << 10;
 /// Messages of a batch after which it is sent.
-const BATCH_ITEMS_MAX: usize = 8 << 10;
+pub(super) const BATCH_ITEMS_MAX: usize = 8 << 10;
 /// A message of its own buffer that is small enough to be copied into a batch.
 const COPY_BYTES_MAX: usize = 64 << 10;
 /// Room made for a body that was only announced.
@@ -250,6 +250,7 @@ impl Open {
             return;
         }
         let batch = core::mem::take(&mut self.batch);
+        self.repeat.expect(&batch);
         let (published, batch) = batch.into_request(link.vhost);
         let token = link.pending.insert(Waiting::Publish(published));
         let reply = link.reply_to(token);

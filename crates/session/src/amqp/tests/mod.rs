@@ -11,6 +11,7 @@ mod hostile;
 mod lifecycle;
 mod permissions;
 mod publishes;
+mod repeats;
 mod replies;
 mod settlements;
 mod topology;
