@@ -5,6 +5,7 @@ mod backlog;
 mod beside;
 mod big;
 mod enqueue;
+mod firemq;
 mod flood;
 mod half_frames;
 mod idle;
@@ -46,6 +47,9 @@ pub(crate) const ALL: &[Workload] = &[
     amqp::STREAM,
     amqp::CONFIRM,
     amqp::BACKLOG,
+    firemq::STREAM,
+    firemq::CONFIRM,
+    firemq::BACKLOG,
     scripts::WORKLOAD,
     throttles::WORKLOAD,
     big::WORKLOAD,

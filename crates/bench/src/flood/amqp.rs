@@ -226,7 +226,7 @@ impl Dialect for Amqp {
             .map_err(BenchError::io("a socket"))
     }
 
-    fn publishes(queue: &QueueShape, payload: &[u8], count: usize) -> Vec<u8> {
+    fn publishes(queue: &QueueShape, (payload, _): (&[u8], bool), count: usize) -> Vec<u8> {
         let publish = basic::Publish {
             exchange: ShortStr::clip(""),
             routing_key: ShortStr::clip(&queue.name),

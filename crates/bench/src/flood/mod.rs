@@ -10,6 +10,7 @@
 pub(crate) mod amqp;
 pub(crate) mod check;
 pub(crate) mod consumer;
+pub(crate) mod firemq;
 pub(crate) mod publisher;
 pub(crate) mod sink;
 
@@ -69,8 +70,8 @@ pub(crate) trait Dialect: Sized + Send + 'static {
     /// Becomes a consumer. Deliveries follow, some of which may have come already.
     fn consume(&mut self, queue: &str, settling: Settling) -> Result<(), BenchError>;
 
-    /// Frames of `count` equal messages to a queue.
-    fn publishes(queue: &QueueShape, payload: &[u8], count: usize) -> Vec<u8>;
+    /// Frames of `count` equal messages to a queue; confirmed ones where that is said of each.
+    fn publishes(queue: &QueueShape, load: (&[u8], bool), count: usize) -> Vec<u8>;
 
     /// Numbers frames that [`Self::publishes`] made, where publishes carry numbers.
     fn number(frames: &mut [u8], frame_bytes: usize, first: u64) {

@@ -36,19 +36,21 @@ pub(crate) struct Publisher<D> {
 
 impl<D: Dialect> Publisher<D> {
     pub(crate) fn new(mut dialect: D, queue: &QueueShape, load: Load) -> Result<Self, BenchError> {
-        if load.window.is_some() {
+        let window = load.window;
+        if window.is_some() {
             dialect.confirm()?;
         }
         // Not one byte repeated: nothing on the way may gain from that.
         let payload: Vec<u8> = (0_u8..=250).cycle().take(load.payload_bytes).collect();
-        let frame_bytes = D::publishes(queue, &payload, 1).len().max(1);
+        let load = (payload.as_slice(), load.window.is_some());
+        let frame_bytes = D::publishes(queue, load, 1).len().max(1);
         let batch = (WRITE_BYTES / frame_bytes).max(1);
         Ok(Self {
             dialect,
-            frames: D::publishes(queue, &payload, batch),
+            frames: D::publishes(queue, load, batch),
             frame_bytes,
             batch: batch as u64,
-            window: load.window,
+            window,
         })
     }
 
