@@ -49,10 +49,12 @@ impl Repeat {
     }
 
     /// Room for a batch like the last one, but for no more than what has come: a batch that grows
-    /// step by step is copied as often.
+    /// step by step is copied as often, and its messages may keep its memory for long.
     fn make_room(&self, batch: &mut Batch, come: usize) {
-        let bytes = self.expected.0.min(come);
-        batch.data.reserve(bytes.saturating_sub(batch.data.len()));
+        let bytes = (self.expected.0 + self.expected.0 / 8).min(come);
+        batch
+            .data
+            .reserve_exact(bytes.saturating_sub(batch.data.len()));
         let items = self.expected.1.min(come / self.frames.len().max(1));
         batch.items.reserve(items.saturating_sub(batch.items.len()));
     }
@@ -176,7 +178,11 @@ impl Open {
             };
             at += taken;
             let start = batch.data.len();
-            batch.data.reserve(repeat.envelope.len() + 4 + body.len());
+            if batch.data.capacity() - batch.data.len() < taken {
+                // Messages are shorter than the frames they come in.
+                let most = rest.len().min(BATCH_BYTES_MAX);
+                batch.data.reserve_exact(most.max(taken));
+            }
             batch.data.extend_from_slice(&repeat.envelope);
             batch
                 .data
