@@ -1,6 +1,6 @@
 //! Calls the broker's HTTP door, for what Fila has no frame for.
 //!
-//! Owns: one GET or POST per connection, its time and size limits, and the errors of the door as
+//! Owns: one request per connection, its time and size limits, and the errors of the door as
 //! failures. hyper does HTTP: the server links it already.
 
 use std::{fmt, io, time::Duration};
@@ -111,6 +111,25 @@ impl HttpDoor {
         self.call(Method::POST, path, Some(about)).await
     }
 
+    /// Puts something at a path.
+    pub(crate) async fn put(&self, path: &str, what: &Value) -> Result<Value, Failure> {
+        self.call(Method::PUT, path, Some(what)).await
+    }
+
+    /// Removes what stands at a path.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.call(Method::DELETE, path, None).await
+    }
+
+    /// Whether something stands at a path.
+    pub(crate) async fn finds(&self, path: &str) -> Result<bool, Failure> {
+        match self.read(path).await {
+            Ok(_) => Ok(true),
+            Err(Failure::NotFound(_)) => Ok(false),
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Gives what stands at a path to `take`, piece by piece; it may be long.
     pub(crate) async fn download(
         &self,
@@ -157,13 +176,17 @@ impl HttpDoor {
             .await
             .unwrap_or_else(|_elapsed| Err(Trouble::Slow))
             .map_err(|trouble| self.unreachable(&trouble))?;
+        if status.is_success() && body.is_empty() {
+            return Ok(Value::Null);
+        }
         let Ok(value) = serde_json::from_slice::<Value>(&body) else {
             return Err(Failure::Refused(format!(
                 "{} answered {status} to {path}, and no JSON; another program listens there",
                 self.place.authority
             )));
         };
-        if status.is_success() {
+        // An answer that says what was made and what was refused, in the words of what was asked.
+        if status.is_success() || value.get("refused").is_some() {
             return Ok(value);
         }
         Err(refusal(status, &value))
@@ -290,17 +313,22 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The path of a queue, its name percent-encoded (RFC 3986, section 2).
+/// The path of a queue.
 pub(crate) fn queue_path(name: &str) -> String {
-    let mut path = String::from("/api/tanda/queues/");
+    format!("/api/tanda/queues/{}", segment(name))
+}
+
+/// A name as one segment of a path, percent-encoded (RFC 3986, section 2).
+pub(crate) fn segment(name: &str) -> String {
+    let mut segment = String::new();
     for byte in name.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            path.push(char::from(byte));
+            segment.push(char::from(byte));
         } else {
-            path.push_str(&format!("%{byte:02X}"));
+            segment.push_str(&format!("%{byte:02X}"));
         }
     }
-    path
+    segment
 }
 
 #[cfg(test)]

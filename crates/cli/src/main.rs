@@ -9,6 +9,7 @@ mod config_args;
 mod confirm;
 mod consume;
 mod credentials;
+mod definitions;
 mod durations;
 mod encryption;
 mod failure;
@@ -19,6 +20,7 @@ mod key_parts;
 mod moments;
 mod note;
 mod output;
+mod permission;
 mod progress;
 mod queue;
 mod redrive;
@@ -30,6 +32,8 @@ mod table;
 mod target;
 mod throttle;
 mod top;
+mod user;
+mod vhost;
 
 use std::process::ExitCode;
 
@@ -91,6 +95,21 @@ enum Command {
     /// What an API key allows.
     #[command(subcommand)]
     Acl(acl::AclCommand),
+    /// Users: who logs in with a password or a certificate.
+    #[command(subcommand)]
+    User(user::UserCommand),
+    /// What users may do in virtual hosts.
+    #[command(subcommand)]
+    Permission(permission::PermissionCommand),
+    /// Which routing keys users may use.
+    #[command(subcommand)]
+    TopicPermission(permission::TopicPermissionCommand),
+    /// Virtual hosts: make, list and remove them.
+    #[command(subcommand)]
+    Vhost(vhost::VhostCommand),
+    /// Virtual hosts, users, permissions, exchanges, queues and bindings as one document.
+    #[command(subcommand)]
+    Definitions(definitions::DefinitionsCommand),
     /// Watch the queues: what waits, for what, and whether it becomes more.
     Top(top::TopArgs),
     /// A short load on a running broker, for a first impression.
@@ -119,6 +138,11 @@ fn main() -> ExitCode {
         Command::Throttle(command) => block_on(throttle::run(command, cli.target)),
         Command::Key(command) => block_on(key::run(command, cli.target)),
         Command::Acl(command) => block_on(acl::run(command, cli.target)),
+        Command::User(command) => block_on(user::run(command, cli.target)),
+        Command::Permission(command) => block_on(permission::run(command, cli.target)),
+        Command::TopicPermission(command) => block_on(permission::run_topic(command, cli.target)),
+        Command::Vhost(command) => block_on(vhost::run(command, cli.target)),
+        Command::Definitions(command) => block_on(definitions::run(command, cli.target)),
         Command::Top(args) => block_on(top::run(args, cli.target)),
         Command::Bench(args) => block_on(bench::run(args, cli.target)),
         Command::Health(args) => block_on(health::run(args, cli.target)),

@@ -130,8 +130,16 @@ pub(crate) fn prepare<D: Disk>(
 }
 
 fn make<D: Disk>(hash: KeyHash, node: &mut Node<D>) -> Result<Bootstrapped, BootstrapError> {
+    match ask(node, AdminRequest::Bootstrap { hash }) {
+        Some(AdminReply::Bootstrapped(result)) => result.map_err(BootstrapError::Refused),
+        Some(_) | None => Err(BootstrapError::Storage),
+    }
+}
+
+/// Asks a node whose threads are not started, and waits until the answer is on disk. `None` when
+/// the log failed.
+pub(crate) fn ask<D: Disk>(node: &mut Node<D>, request: AdminRequest) -> Option<AdminReply> {
     let now = node.clock_floor();
-    let request = AdminRequest::Bootstrap { hash };
     node.handle(
         now,
         Request::Admin {
@@ -146,13 +154,11 @@ fn make<D: Disk>(hash: KeyHash, node: &mut Node<D>) -> Result<Bootstrapped, Boot
     let mut released = Vec::new();
     node.drain_released(&mut released);
     for (_, event) in released {
-        if let Event::Admin { reply, .. } = event
-            && let AdminReply::Bootstrapped(result) = *reply
-        {
-            return result.map_err(BootstrapError::Refused);
+        if let Event::Admin { reply, .. } = event {
+            return Some(*reply);
         }
     }
-    Err(BootstrapError::Storage)
+    None
 }
 
 impl fmt::Display for BootstrapError {

@@ -11,10 +11,13 @@
 //! ```
 
 mod alarms;
+mod ask;
 mod audit;
+mod base64;
 mod clock;
 pub mod config;
 mod data_dir;
+mod definitions;
 mod disk;
 mod door;
 mod http;
@@ -33,6 +36,7 @@ mod settings;
 mod shard;
 mod tally;
 mod tls;
+mod users;
 
 pub use data_dir::{DataDir, DataDirError};
 pub use disk::{DirLock, RealDisk, RealFile};

@@ -1,25 +1,32 @@
 //! A running broker: started, addressed, stopped.
 
-use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tanda_node::{Node, OpenError};
 use tanda_session::fila::Authentication;
 use tanda_wal::Disk as _;
-use tokio::{net::TcpListener, sync::watch, task::JoinSet, time::timeout};
+use tokio::{
+    net::TcpListener,
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::timeout,
+};
 
 use crate::{
     alarms,
+    ask::Asker,
     audit::Audit,
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
-    door, http,
+    definitions, door, http,
     keys::{self, BootstrapError},
     listen::{self, Listening, Service},
     settings,
     shard::{Shard, Threads},
     tally::Tally,
     tls::{Certificates, TlsFileError, TlsFiles},
+    users::{self, Authenticator},
 };
 
 /// What connections get to finish once the broker is told to stop.
@@ -67,6 +74,13 @@ pub enum StartError {
     },
     /// The certificate or key of TLS cannot be used.
     Tls(TlsFileError),
+    /// The file of definitions cannot be loaded.
+    Definitions {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, or what of it was refused.
+        problem: String,
+    },
     /// The first API key cannot be made.
     Bootstrap(BootstrapError),
     /// The system makes no thread.
@@ -90,6 +104,9 @@ impl Server {
         let secret = secret.as_ref();
         let authentication = keys::prepare(config.auth_enabled, secret, &mut node);
         let authentication = authentication.map_err(StartError::Bootstrap)?;
+        if !users::seed(&mut node) {
+            return Err(StartError::Bootstrap(BootstrapError::Storage));
+        }
         let clock = Clock::start(node.clock_floor());
         let limits = settings::inbox(&config);
         let scripts = settings::scripts(&config);
@@ -111,7 +128,29 @@ impl Server {
             server.helpers.spawn(watching);
         }
         server.watch_disk(&config).map_err(StartError::DataDir)?;
-        server.open(config, (clock, authentication), sockets);
+        let (asker, mailbox) = Asker::connect(&server.shard);
+        server.helpers.spawn(asker.clone().serve(mailbox));
+        let rules = settings::logins(&config, authentication);
+        let (rehash, hashes) = mpsc::channel(users::REHASHES_MAX);
+        server
+            .helpers
+            .spawn(users::write_hashes(hashes, asker.clone()));
+        let principals = server.shard.principals();
+        let authenticator = Authenticator::new(principals, clock, rules, rehash);
+        if let Some(path) = &config.load_definitions {
+            let loaded = definitions::load_file(path, (&asker, &authenticator)).await;
+            loaded.map_err(|problem| StartError::Definitions {
+                path: path.clone(),
+                problem,
+            })?;
+        }
+        let inside = Inside {
+            clock,
+            authentication,
+            authenticator: Arc::new(authenticator),
+            asker,
+        };
+        server.open(config, inside, sockets);
         Ok(server)
     }
 
@@ -125,19 +164,20 @@ impl Server {
         Ok(())
     }
 
-    fn open(
-        &mut self,
-        config: Arc<Config>,
-        (clock, authentication): (Clock, Authentication),
-        sockets: Sockets,
-    ) {
+    fn open(&mut self, config: Arc<Config>, inside: Inside, sockets: Sockets) {
+        let Inside {
+            clock,
+            authentication,
+            authenticator,
+            asker,
+        } = inside;
         let audit = Arc::new(Audit::default());
         let commons = door::Commons {
             shard: self.shard.clone(),
             clock,
             frame_timeout: config.limits_frame_timeout,
             memory: door::Memory::new(settings::usize_of(config.limits_connections_memory)),
-            authenticator: door::Authenticator::new(authentication),
+            authenticator: Arc::clone(&authenticator),
             audit: Arc::clone(&audit),
         };
         let connections = Tally::new(settings::count(config.limits_connections_max));
@@ -155,6 +195,7 @@ impl Server {
         for socket in [sockets.amqp, sockets.amqp_tls].into_iter().flatten() {
             let protocol = door::Amqp {
                 config: Arc::clone(&amqp),
+                certificate_name: config.auth_certificate_name,
             };
             let door = Arc::new(commons.door(protocol));
             self.listen(&config, socket, places(), door);
@@ -163,6 +204,7 @@ impl Server {
         for socket in [sockets.firemq, sockets.firemq_tls].into_iter().flatten() {
             let protocol = door::Fire {
                 config: Arc::clone(&fire),
+                certificate_name: config.auth_certificate_name,
             };
             let door = Arc::new(commons.door(protocol));
             self.listen(&config, socket, places(), door);
@@ -176,8 +218,9 @@ impl Server {
             places: Arc::clone(&connections),
         });
         let shard = self.shard.clone();
-        let door = |asker, places| http::Door {
-            keys: shard.keys(),
+        let door = |places| http::Door {
+            principals: shard.principals(),
+            authenticator,
             shard,
             asker,
             clock,
@@ -195,16 +238,14 @@ impl Server {
         &mut self,
         config: &Config,
         sockets: [Option<Socket>; 2],
-        door: impl FnOnce(http::Asker, Arc<Tally>) -> http::Door,
+        door: impl FnOnce(Arc<Tally>) -> http::Door,
         fire: Option<http::Fire>,
     ) {
         if sockets.iter().all(Option::is_none) {
             return;
         }
-        let (asker, mailbox) = http::Asker::connect(&self.shard);
-        self.helpers.spawn(asker.clone().serve(mailbox));
         let places = Tally::new(HTTP_CONNECTIONS_MAX);
-        let door = door(asker, Arc::clone(&places));
+        let door = door(Arc::clone(&places));
         let http = Arc::new(http::Server::new(door, fire));
         for socket in sockets.into_iter().flatten() {
             let places = (Arc::clone(&places), "256 connections");
@@ -274,6 +315,14 @@ impl Server {
 pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
     // An error means that the server is gone, which is the same.
     drop(stop.wait_for(|stop| *stop).await);
+}
+
+/// What doors need beside their sockets.
+struct Inside {
+    clock: Clock,
+    authentication: Authentication,
+    authenticator: Arc<Authenticator>,
+    asker: Asker,
 }
 
 /// The sockets of the doors that the configuration opens.
@@ -366,6 +415,10 @@ impl fmt::Display for StartError {
                 Ok(())
             }
             Self::Tls(error) => error.fmt(f),
+            Self::Definitions { path, problem } => {
+                let path = path.display();
+                write!(f, "cannot load {path} (load_definitions): {problem}")
+            }
             Self::Bootstrap(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread: {error}"),
         }
@@ -380,6 +433,7 @@ impl std::error::Error for StartError {
             Self::Bootstrap(error) => Some(error),
             Self::Open { source, .. } => Some(source),
             Self::Bind { source, .. } | Self::Thread(source) => Some(source),
+            Self::Definitions { .. } => None,
         }
     }
 }

@@ -10,10 +10,11 @@ use tanda_session::firemq::FireConfig;
 use tanda_wire::firemq::frame::MAX_FRAME_BEFORE_WELCOME;
 
 use crate::{
-    config::{BackoffShape, ByteSize, Config},
+    config::{Authenticate, BackoffShape, ByteSize, Config},
     listen::MessageLimits,
     process, random,
     shard::InboxLimits,
+    users::Rules,
 };
 
 /// Share of the machine's memory that may be used when `memory.limit` says nothing.
@@ -41,6 +42,7 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
             message_bytes_max: u32_of(config.limits_max_message),
             weight_max: config.limits_weight_max,
             api_keys_max: config.limits_api_keys_max,
+            users_max: config.limits_users_max,
             ..Limits::default()
         },
         quantum: config.queue_quantum,
@@ -139,6 +141,7 @@ pub(crate) fn amqp(config: &Config) -> AmqpConfig {
         unacked_max: config.limits_unacked_max,
         ack_timeout_ms: (ack_timeout_ms > 0).then_some(ack_timeout_ms),
         requests_in_flight_max: count(config.limits_requests_max),
+        external: config.tls_client_ca.is_some(),
         entropy: Some(Arc::new(random::SystemEntropy)),
         ..AmqpConfig::default()
     }
@@ -159,6 +162,7 @@ pub(crate) fn fire(config: &Config) -> FireConfig {
         unacked_max: config.limits_unacked_max,
         ack_timeout_ms: (ack_timeout_ms > 0).then_some(ack_timeout_ms),
         requests_in_flight_max: count(config.limits_requests_max),
+        external: config.tls_client_ca.is_some(),
         ..FireConfig::default()
     }
 }
@@ -168,6 +172,18 @@ pub(crate) fn web_messages(config: &Config) -> MessageLimits {
     MessageLimits {
         stranger_bytes_max: count(MAX_FRAME_BEFORE_WELCOME),
         bytes_max: usize_of(config.limits_firemq_max_frame),
+    }
+}
+
+/// Who may log in beside what the catalog says.
+pub(crate) fn logins(config: &Config, authentication: Authentication) -> Rules {
+    Rules {
+        default_password: match config.auth_guest {
+            Authenticate::True => true,
+            Authenticate::False => false,
+            Authenticate::Auto => authentication == Authentication::Off,
+        },
+        loopback_users: config.auth_loopback_users.clone(),
     }
 }
 

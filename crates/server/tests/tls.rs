@@ -11,7 +11,7 @@ use std::{
     process::Command,
 };
 
-use certificates::{Authority, Client, Identity, write};
+use certificates::{Authority, Client, Identity, login_by_certificate, write};
 use rustls::{
     ProtocolVersion, SupportedProtocolVersion,
     version::{TLS12, TLS13},
@@ -339,4 +339,24 @@ fn python_with_openssl_gets_in() {
     let said = String::from_utf8_lossy(&python.stdout);
     let complaints = String::from_utf8_lossy(&python.stderr);
     assert_eq!(said, "TLSv1.3 2 4 7\n", "{complaints}");
+}
+
+#[test]
+fn a_certificate_is_a_login_of_the_user_it_names() {
+    let dir = TempDir::new();
+    let authority = Authority::new("ours");
+    let ca = write(dir.path(), "ca.pem", &authority.pem());
+    let server = start(&dir, &authority.issue(), &[("tls.client_ca", &ca)]);
+    let body = r#"{"password_hash": "", "tags": []}"#;
+    let head = "PUT /api/users/anna HTTP/1.1\r\nHost: localhost";
+    assert_eq!(server.http_with(head, body).0, 201);
+    let addr = server.address("amqp tls");
+    let stream = |name| {
+        let identity = authority.issue_named(name);
+        authority.client().showing(&identity).stream(addr)
+    };
+    let tune = login_by_certificate(stream("anna")).unwrap();
+    assert_eq!(tune[..4], [0, 10, 0, 30]);
+    // Without a word, as other logins of clients that bear no close.
+    assert_eq!(login_by_certificate(stream("berta")), None);
 }

@@ -155,12 +155,22 @@ impl Permits<'_> {
                 restricts_keys: self.identity.restricts_keys(self.vhost, &name),
             });
         }
-        if known.as_ref().is_some_and(|written| written.restricts_keys) {
-            let exchange = String::from_utf8_lossy(exchange);
-            let key = String::from_utf8_lossy(key);
-            self.demand_key((Permission::Write, &exchange), &key)?;
-        }
-        Ok(())
+        self.demand_key_of(known.as_ref(), key)
+    }
+
+    /// Whether the peer may use another routing key with the exchange it publishes to, which the
+    /// message names in its headers.
+    ///
+    /// # Errors
+    /// It may not.
+    #[inline]
+    pub(crate) fn demand_key_of(&self, known: Option<&Written>, key: &[u8]) -> Result<(), String> {
+        let Some(written) = known.filter(|written| written.restricts_keys) else {
+            return Ok(());
+        };
+        let exchange = String::from_utf8_lossy(&written.exchange);
+        let key = String::from_utf8_lossy(key);
+        self.demand_key((Permission::Write, &exchange), &key)
     }
 }
 

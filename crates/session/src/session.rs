@@ -113,6 +113,12 @@ pub trait Session {
     /// [`Session::on_login`].
     fn on_identity(&mut self, _now: Millis, _identity: Arc<dyn Identity>) {}
 
+    /// Who logged in is gone, or has to log in again: tells the peer why, takes no more requests,
+    /// finishes what is under way.
+    fn on_dismissed(&mut self, now: Millis, _why: &str) {
+        self.begin_shutdown(now);
+    }
+
     /// Something ran short (memory, disk) and publishers have to wait, or, with `None`, nothing is
     /// short any more. The reason is said to the peer: plain words, "memory", "disk".
     fn on_alarm(&mut self, _now: Millis, _reason: Option<&str>) {}

@@ -128,6 +128,16 @@ impl Broker {
         broker
     }
 
+    /// SIGKILL, and a start on what is on disk.
+    pub(crate) fn kill_and_restart(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let fresh = Self::start_in(self.data_dir.clone());
+        let mut old = std::mem::replace(self, fresh);
+        // It is another's now.
+        old.data_dir = PathBuf::new();
+    }
+
     /// Where a door is.
     pub(crate) fn door(&self, name: &str) -> String {
         let prefix = format!("{name} listening on ");

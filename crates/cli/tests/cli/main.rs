@@ -6,6 +6,7 @@
     reason = "helpers of tests stand outside the functions that clippy knows as tests"
 )]
 
+mod amqp_peer;
 mod backup;
 mod broker;
 mod consume;
@@ -18,3 +19,4 @@ mod scripts;
 mod secrets;
 mod send;
 mod tls;
+mod users;

@@ -104,6 +104,18 @@ pub struct UserTable {
     pub(super) is_seeded: bool,
 }
 
+impl FromIterator<User> for UserTable {
+    fn from_iter<T: IntoIterator<Item = User>>(users: T) -> Self {
+        let users = users
+            .into_iter()
+            .map(|user| (Arc::clone(&user.name), Arc::new(user)));
+        Self {
+            by_name: users.collect(),
+            is_seeded: false,
+        }
+    }
+}
+
 impl UserTable {
     /// The user of a name.
     #[must_use]

@@ -111,7 +111,10 @@ impl Config {
         // With TLS a certificate is proof, if nobody gets in without.
         let required = self.tls_client_auth == ClientAuth::Required;
         let certified = tls && required && self.tls_client_ca.is_some();
-        let proved = certified || self.wants_keys();
+        // Who comes here has to log in, and guest may not come from elsewhere.
+        let has_logins = name.starts_with("amqp") || name.starts_with("firemq");
+        let logs_in = has_logins && self.is_guest_at_home();
+        let proved = certified || logs_in || self.wants_keys();
         if addr.ip().is_loopback() || self.allow_unauthenticated || proved {
             return None;
         }
@@ -120,6 +123,12 @@ impl Config {
              they are: set auth.enabled or auth.bootstrap_apikey, use a loopback address, or say \
              --allow-unauthenticated"
         ))
+    }
+
+    /// Whether the password that everybody knows lets nobody in from other machines.
+    fn is_guest_at_home(&self) -> bool {
+        let is_bound = self.auth_loopback_users.iter().any(|name| name == "guest");
+        is_bound || self.auth_guest == Authenticate::False
     }
 
     /// Whether clients must show a key, whatever the data directory holds.

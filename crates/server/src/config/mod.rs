@@ -14,5 +14,6 @@ pub use document::markdown;
 pub use load::{Loaded, Mistake, Mistakes, Source, Sources, load};
 pub use options::{Config, OPTIONS, OptionSpec};
 pub use setting::{
-    Authenticate, BackoffShape, ByteSize, ClientAuth, ConfiguredSecret, Kind, LogLevel,
+    Authenticate, BackoffShape, ByteSize, CertificateName, ClientAuth, ConfiguredSecret, Kind,
+    LogLevel,
 };

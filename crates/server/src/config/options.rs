@@ -8,7 +8,8 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use super::{
     load::{Layers, Mistake},
     setting::{
-        Authenticate, BackoffShape, ByteSize, ClientAuth, ConfiguredSecret, Kind, LogLevel, Setting,
+        Authenticate, BackoffShape, ByteSize, CertificateName, ClientAuth, ConfiguredSecret, Kind,
+        LogLevel, Setting,
     },
 };
 
@@ -149,6 +150,16 @@ options! {
     auth_bootstrap_apikey: Option<ConfiguredSecret> = "auth.bootstrap_apikey", "";
     /// File that holds this secret and nothing else.
     auth_bootstrap_apikey_file: Option<PathBuf> = "auth.bootstrap_apikey_file", "";
+    /// Whether the user `guest` may log in with its first password, `guest`. `auto`: where clients
+    /// of other doors need not show an API key.
+    auth_guest: Authenticate = "auth.guest", "auto";
+    /// Users who may only come from this machine.
+    auth_loopback_users: Vec<String> = "auth.loopback_users", "guest";
+    /// Which name in a client's certificate is the user's, who logs in with it (EXTERNAL).
+    auth_certificate_name: CertificateName = "auth.certificate_name", "common_name";
+    /// File of definitions (virtual hosts, users, permissions, exchanges, queues, bindings, as
+    /// RabbitMQ exports them) that is loaded at every start.
+    load_definitions: Option<PathBuf> = "load_definitions", "";
     /// PEM file with the certificate of the doors with TLS: first its own, then those between it
     /// and its authority.
     tls_certificate: Option<PathBuf> = "tls.certificate", "";
@@ -217,6 +228,8 @@ options! {
     limits_weight_max: u32 = "limits.weight_max", "1000000", "1" ..= "4294967295";
     /// API keys.
     limits_api_keys_max: u32 = "limits.api_keys_max", "10000", "1" ..= "100000";
+    /// Users.
+    limits_users_max: u32 = "limits.users_max", "10000", "1" ..= "1000000";
     /// Requests that wait for the broker's thread, all connections together; above it they are
     /// refused as ChannelFull.
     limits_waiting_max: u32 = "limits.waiting_max", "65536", "64" ..= "10000000";

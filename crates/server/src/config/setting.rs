@@ -184,6 +184,27 @@ pub enum ClientAuth {
     Optional,
 }
 
+/// Which name in a client's certificate is the user's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CertificateName {
+    /// Its common name alone.
+    CommonName,
+    /// The whole name, as RFC 4514 writes it.
+    DistinguishedName,
+}
+
+impl Setting for CertificateName {
+    const KIND: Kind = Kind::Choice(&["common_name", "distinguished_name"]);
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "common_name" => Ok(Self::CommonName),
+            "distinguished_name" => Ok(Self::DistinguishedName),
+            _ => Err("expected common_name or distinguished_name".to_owned()),
+        }
+    }
+}
+
 /// Empty text is no value.
 impl<T: Setting> Setting for Option<T> {
     const KIND: Kind = T::KIND;

@@ -12,9 +12,9 @@
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
-use tanda_engine::{Event, KeyTable, Millis, Request};
+use tanda_engine::{Event, Millis, Request};
 use tanda_session::Session;
-use tanda_session::login::{Identity, LoginError};
+use tanda_session::login::LoginError;
 use tokio::{
     io::AsyncReadExt,
     sync::watch,
@@ -35,6 +35,7 @@ use crate::{
     listen::{Busy, Guest, Stream},
     server::is_set,
     shard::Mailbox,
+    users::{Admitted, Principals, Renewal},
 };
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
@@ -51,13 +52,15 @@ pub(super) struct Connection<P: Protocol> {
     introduced: Option<Busy>,
     session: P::Session,
     mailbox: Arc<Mailbox>,
-    /// The newest API keys.
-    keys: watch::Receiver<Arc<KeyTable>>,
+    /// The newest API keys and users.
+    principals: watch::Receiver<Principals>,
     /// What runs short.
     alarms: watch::Receiver<Alarms>,
     input: Input,
     /// Who the peer says it is, while that is checked.
     login: LoginCheck,
+    /// Who the peer is, once it logged in.
+    admitted: Option<Admitted>,
     share: Share,
     /// When bytes last came.
     read_at: Instant,
@@ -78,9 +81,9 @@ pub(super) struct Connection<P: Protocol> {
 enum Wake {
     Socket,
     Mail,
-    Keys,
+    Principals,
     Alarms,
-    Login(Result<Arc<dyn Identity>, LoginError>),
+    Login(Result<Admitted, LoginError>),
     Timer,
     Shutdown,
 }
@@ -98,8 +101,8 @@ impl<P: Protocol> Connection<P> {
         let conn = door.shard.new_conn();
         let now = door.clock.now();
         let mut session = door.protocol.session(conn, now, &stream);
-        let mut keys = door.shard.keys();
-        session.on_keys(now, &keys.borrow_and_update());
+        let mut principals = door.shard.principals();
+        session.on_keys(now, &principals.borrow_and_update().keys);
         let mut alarms = door.shard.alarms().subscribe();
         if let Some(reason) = alarms.borrow_and_update().reason() {
             session.on_alarm(now, Some(reason));
@@ -114,10 +117,11 @@ impl<P: Protocol> Connection<P> {
             introduced: None,
             session,
             mailbox: Arc::default(),
-            keys,
+            principals,
             alarms,
             input: Input::default(),
             login: LoginCheck::default(),
+            admitted: None,
             share,
             read_at: Instant::now(),
             blocked_at: None,
@@ -176,7 +180,7 @@ impl<P: Protocol> Connection<P> {
             ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
-            Ok(()) = self.keys.changed() => Ok(Wake::Keys),
+            Ok(()) = self.principals.changed() => Ok(Wake::Principals),
             Ok(()) = self.alarms.changed() => Ok(Wake::Alarms),
             answer = self.login.answer(), if self.login.is_open() => Ok(Wake::Login(answer)),
             () = timer => Ok(Wake::Timer),
@@ -188,14 +192,14 @@ impl<P: Protocol> Connection<P> {
         let now = self.door.clock.now();
         match wake {
             // Which was seen when it was waited for.
-            Wake::Keys => self.session.on_keys(now, &self.keys.borrow_and_update()),
+            Wake::Principals => self.on_principals(now),
             Wake::Alarms => {
                 let reason = self.alarms.borrow_and_update().reason();
                 self.session.on_alarm(now, reason);
             }
             Wake::Socket => return self.on_socket().await,
             Wake::Mail => self.on_mail(now),
-            Wake::Login(answer) => self.session.on_login(now, answer),
+            Wake::Login(answer) => self.on_login(now, answer),
             Wake::Timer => return self.on_timer(now),
             Wake::Shutdown => {
                 self.stopping = true;
@@ -229,14 +233,53 @@ impl<P: Protocol> Connection<P> {
 
     /// Before anything that a change of keys may forbid: what was waited for may not be the first
     /// to have happened.
-    fn heed_keys(&mut self, now: Millis) {
-        if self.keys.has_changed().unwrap_or(false) {
-            self.session.on_keys(now, &self.keys.borrow_and_update());
+    fn heed_principals(&mut self, now: Millis) {
+        if self.principals.has_changed().unwrap_or(false) {
+            self.on_principals(now);
         }
     }
 
+    fn on_principals(&mut self, now: Millis) {
+        let newest = self.principals.borrow_and_update().clone();
+        self.session.on_keys(now, &newest.keys);
+        let Some(admitted) = &self.admitted else {
+            return;
+        };
+        match admitted.renew(&self.door.authenticator, &newest) {
+            Renewal::Same => {}
+            Renewal::Changed(admitted) => {
+                let identity = Arc::clone(&admitted.identity);
+                self.admitted = Some(admitted);
+                self.session.on_identity(now, identity);
+            }
+            Renewal::Gone(why) => self.dismiss(now, &why),
+        }
+    }
+
+    fn on_login(&mut self, now: Millis, answer: Result<Admitted, LoginError>) {
+        let identity = answer.map(|admitted| {
+            let identity = Arc::clone(&admitted.identity);
+            self.admitted = Some(admitted);
+            identity
+        });
+        self.session.on_login(now, identity);
+        // What has changed while it was checked.
+        self.principals.mark_changed();
+    }
+
+    /// Who logged in is gone.
+    fn dismiss(&mut self, now: Millis, why: &str) {
+        self.admitted = None;
+        self.session.on_dismissed(now, why);
+    }
+
+    /// When who logged in is no good any more.
+    fn admitted_until(&self) -> Option<Millis> {
+        self.admitted.as_ref().and_then(Admitted::expires_at)
+    }
+
     fn on_mail(&mut self, now: Millis) {
-        self.heed_keys(now);
+        self.heed_principals(now);
         self.mailbox.take(&mut self.events);
         for event in self.events.drain(..) {
             let session = &mut self.session;
@@ -251,6 +294,12 @@ impl<P: Protocol> Connection<P> {
 
     fn on_timer(&mut self, now: Millis) -> io::Result<()> {
         self.session.on_timer(now);
+        if self.admitted_until().is_some_and(|until| until <= now)
+            && let Some(admitted) = &self.admitted
+        {
+            let why = admitted.expiry();
+            self.dismiss(now, &why);
+        }
         if self.frame_deadline().is_some_and(|at| at <= Instant::now()) {
             tracing::debug!("closed a connection that stopped in the middle of a frame");
             return Err(io::ErrorKind::TimedOut.into());
@@ -265,7 +314,7 @@ impl<P: Protocol> Connection<P> {
     /// Lets the session take whole frames from what was read.
     fn decode(&mut self) {
         let now = self.door.clock.now();
-        self.heed_keys(now);
+        self.heed_principals(now);
         if self.input.len() > LONG_INPUT_BYTES {
             block_in_place(|| self.session.on_bytes(now, self.input.bytes()));
         } else {
@@ -284,13 +333,14 @@ impl<P: Protocol> Connection<P> {
     fn settle(&mut self) -> io::Result<()> {
         loop {
             // What waits to be written may be forbidden by now.
-            self.heed_keys(self.door.clock.now());
+            self.heed_principals(self.door.clock.now());
             for event in self.session.take_audit() {
                 self.door.audit.note(self.stream.peer_addr(), &event);
             }
             if let Some(login) = self.session.take_login() {
                 let peer = self.stream.trusted_addr();
-                self.login.begin(self.door.authenticator, login, peer);
+                let authenticator = Arc::clone(&self.door.authenticator);
+                self.login.begin(authenticator, login, peer);
             }
             let sent = self.send_requests();
             let wrote = self.write()?;
@@ -400,7 +450,8 @@ impl<P: Protocol> Connection<P> {
     /// Sets the timer, but only when it must ring earlier than it would: deadlines mostly move
     /// away, and then one idle ring is cheaper than a change at every read.
     fn arm(&mut self, timer: Pin<&mut Sleep>) {
-        let session = self.session.next_deadline();
+        let both = [self.session.next_deadline(), self.admitted_until()];
+        let session = both.into_iter().flatten().min();
         let session = session.map(|at| Instant::from_std(self.door.clock.instant_of(at)));
         let next = [session, self.frame_deadline(), self.write_deadline()];
         let next = next.into_iter().flatten().min();

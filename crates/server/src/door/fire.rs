@@ -6,19 +6,23 @@ use tanda_engine::{ConnId, Millis};
 use tanda_session::firemq::{FireConfig, FireSession};
 
 use super::protocol::Protocol;
-use crate::listen::Stream;
+use crate::{config::CertificateName, listen::Stream, tls::name_of};
 
 /// What the FireMQ doors speak.
 #[derive(Debug)]
 pub(crate) struct Fire {
     pub(crate) config: Arc<FireConfig>,
+    /// Which name in certificates is a user's.
+    pub(crate) certificate_name: CertificateName,
 }
 
 impl Protocol for Fire {
     type Session = FireSession;
 
-    fn session(&self, conn: ConnId, now: Millis, _stream: &Stream) -> FireSession {
-        FireSession::new(conn, Arc::clone(&self.config), true, None, now)
+    fn session(&self, conn: ConnId, now: Millis, stream: &Stream) -> FireSession {
+        let certificate = stream.peer_certificate();
+        let name = certificate.and_then(|it| name_of(it, self.certificate_name));
+        FireSession::new(conn, Arc::clone(&self.config), true, name, now)
     }
 }
 

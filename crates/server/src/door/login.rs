@@ -2,43 +2,12 @@
 
 use std::{future::pending, net::SocketAddr, sync::Arc};
 
-use tanda_session::fila::Authentication;
-use tanda_session::login::{Identity, Login, LoginError, Proof, Unrestricted};
+use tanda_session::login::{Login, LoginError};
 use tokio::sync::oneshot;
 
-/// The user that exists from the start, for peers on this machine only.
-const GUEST: &str = "guest";
+use crate::users::{Admitted, Authenticator};
 
-/// Finds out who peers are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Authenticator {
-    /// Whether a password that everybody knows lets anybody in.
-    guest: bool,
-}
-
-type Answer = Result<Arc<dyn Identity>, LoginError>;
-
-impl Authenticator {
-    /// Nobody comes in as guest where clients of other doors must prove who they are.
-    pub(crate) fn new(authentication: Authentication) -> Self {
-        Self {
-            guest: authentication == Authentication::Off,
-        }
-    }
-
-    fn check(self, login: &Login, peer: Option<SocketAddr>) -> Answer {
-        let Proof::Password { user, password } = &login.proof else {
-            return Err(LoginError::Refused);
-        };
-        if !self.guest || user != GUEST || password.reveal() != GUEST.as_bytes() {
-            return Err(LoginError::Refused);
-        }
-        if !peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback()) {
-            return Err(LoginError::LoopbackOnly);
-        }
-        Ok(Arc::new(Unrestricted::new(GUEST)))
-    }
-}
+type Answer = Result<Admitted, LoginError>;
 
 /// The check of one connection's peer, while it lasts.
 #[derive(Debug, Default)]
@@ -50,12 +19,19 @@ impl LoginCheck {
     /// Begins to find out who a peer is.
     pub(super) fn begin(
         &mut self,
-        authenticator: Authenticator,
+        authenticator: Arc<Authenticator>,
         login: Login,
         peer: Option<SocketAddr>,
     ) {
-        let (tell, answer) = oneshot::channel();
-        tokio::task::spawn_blocking(move || drop(tell.send(authenticator.check(&login, peer))));
+        let (mut tell, answer) = oneshot::channel();
+        tokio::spawn(async move {
+            let admitted = tokio::select! {
+                admitted = authenticator.admit(&login, peer) => admitted,
+                // The connection is gone: whoever still waits goes on.
+                () = tell.closed() => return,
+            };
+            drop(tell.send(admitted));
+        });
         self.answer = Some(answer);
     }
 
@@ -72,49 +48,5 @@ impl LoginCheck {
         let answer = answer.await.unwrap_or(Err(LoginError::Overloaded));
         self.answer = None;
         answer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tanda_session::login::Password;
-
-    use super::*;
-
-    fn login(user: &str, password: &str) -> Login {
-        Login {
-            mechanism: "PLAIN",
-            proof: Proof::Password {
-                user: user.to_owned(),
-                password: Password::new(password.into()),
-            },
-        }
-    }
-
-    #[test]
-    fn guest_comes_from_this_machine_only_and_only_where_nobody_has_to_prove_anything() {
-        let open = Authenticator::new(Authentication::Off);
-        let here = "127.0.0.1:9".parse().ok();
-        let mapped = "[::ffff:127.0.0.1]:9".parse().ok();
-        let there = "10.0.0.1:9".parse().ok();
-        let guest = login("guest", "guest");
-        for peer in [here, mapped] {
-            assert_eq!(open.check(&guest, peer).unwrap().name(), "guest");
-        }
-        let refusals = [
-            (open, guest.clone(), there, LoginError::LoopbackOnly),
-            (open, guest.clone(), None, LoginError::LoopbackOnly),
-            (open, login("guest", "Guest"), here, LoginError::Refused),
-            (open, login("root", "guest"), here, LoginError::Refused),
-            (
-                Authenticator::new(Authentication::On),
-                guest,
-                here,
-                LoginError::Refused,
-            ),
-        ];
-        for (authenticator, login, peer, error) in refusals {
-            assert_eq!(authenticator.check(&login, peer).unwrap_err(), error);
-        }
     }
 }

@@ -14,6 +14,5 @@ mod registration;
 pub(crate) use amqp::Amqp;
 pub(crate) use fila::Fila;
 pub(crate) use fire::{Fire, FireOverWeb};
-pub(crate) use login::Authenticator;
 pub(crate) use memory::Memory;
 pub(crate) use protocol::Commons;

@@ -6,12 +6,13 @@ use tanda_engine::{ConnId, Millis};
 use tanda_session::Session;
 use tokio::sync::watch;
 
-use super::{connection::Connection, login::Authenticator, memory::Memory};
+use super::{connection::Connection, memory::Memory};
 use crate::{
     audit::Audit,
     clock::Clock,
     listen::{Guest, Service, Socket, Stream},
     shard::Shard,
+    users::Authenticator,
 };
 
 /// What a door speaks.
@@ -32,7 +33,7 @@ pub(crate) struct Commons {
     pub(crate) frame_timeout: Duration,
     /// What all connections hold together.
     pub(crate) memory: Arc<Memory>,
-    pub(crate) authenticator: Authenticator,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) audit: Arc<Audit>,
 }
 

@@ -18,9 +18,11 @@ use super::{
     Door,
     auth::{Asking, OPEN_PATH, authenticate},
     backup::backup,
+    definitions,
     guard::guard,
-    json,
+    json, permissions,
     problem::Problem,
+    users, vhosts,
 };
 
 type Answer = Result<Json<Value>, Problem>;
@@ -35,6 +37,10 @@ pub(super) fn router(door: Arc<Door>) -> Router {
         .route("/api/tanda/queues/{name}/explain", get(explain))
         .route("/api/tanda/queues/{name}/purge", post(purge))
         .route("/api/tanda/scripts/check", post(check_scripts))
+        .merge(definitions::routes())
+        .merge(users::routes())
+        .merge(permissions::routes())
+        .merge(vhosts::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -61,7 +67,7 @@ async fn queues(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
     let AdminReply::Queues(mut queues) = reply else {
         return Err(mismatch(&reply));
     };
-    queues.retain(|queue| asking.caller.may_touch(&queue.name));
+    queues.retain(|queue| asking.who.may_touch(&queue.name));
     Ok(Json(json::queues(&queues)))
 }
 
@@ -157,8 +163,8 @@ async fn not_found(uri: Uri) -> Problem {
         StatusCode::NOT_FOUND,
         "not_found",
         format!("there is nothing at {}", uri.path()),
-        "the paths are /api/tanda/health, /api/tanda/node, /api/tanda/backup, \
-         /api/tanda/scripts/check and /api/tanda/queues",
+        "docs/http-api.md lists the paths: /api/tanda/..., /api/users, /api/permissions, \
+         /api/topic-permissions, /api/vhosts, /api/definitions and /api/whoami",
     )
 }
 
@@ -167,11 +173,11 @@ async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
         StatusCode::METHOD_NOT_ALLOWED,
         "method_not_allowed",
         format!("{} does not take {method}", uri.path()),
-        "purge and scripts/check take POST, everything else GET",
+        "docs/http-api.md says which methods a path takes",
     )
 }
 
-fn mismatch(reply: &AdminReply) -> Problem {
+pub(super) fn mismatch(reply: &AdminReply) -> Problem {
     tracing::error!(?reply, "a bug: the engine answered another question");
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,5 +1,5 @@
 //! Who asks over HTTP: the same keys as everywhere, as `Authorization: Bearer KEY`, or as the
-//! password of `Basic` with any user, which browsers and `curl -u` speak.
+//! password of `Basic` with any user, which browsers and `curl -u` speak; and users, with `Basic`.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -9,13 +9,15 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
-use tanda_engine::{ApiKeyId, Caller, CredentialError, Permission};
+use tanda_engine::{Caller, CredentialError, Permission};
 use tanda_session::{
     audit::{AuditEvent, AuditOutcome},
     fila::Authentication,
+    login::{Login, LoginError, Password, Proof},
 };
 
-use super::{Door, problem::Problem};
+use super::{Door, problem::Problem, who::Who};
+use crate::base64;
 
 /// Whoever looks after the process asks for this, without a key.
 pub(super) const OPEN_PATH: &str = "/api/tanda/health";
@@ -31,32 +33,62 @@ pub(super) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let caller = match door.authentication {
-        Authentication::Off => Ok(Caller::Anyone),
-        Authentication::On if request.uri().path() == OPEN_PATH => Ok(Caller::Anyone),
-        Authentication::On => {
-            let keys = Arc::clone(&door.keys.borrow());
-            let secret = secret_of(request.headers());
-            let secret = secret.as_deref().map(str::as_bytes);
-            let found = keys.authenticate(secret, door.clock.now());
-            found.cloned().map(Caller::Key)
-        }
+    let who = match door.authentication {
+        Authentication::Off => Ok(Who::Caller(Caller::Anyone)),
+        Authentication::On if request.uri().path() == OPEN_PATH => Ok(Who::Caller(Caller::Anyone)),
+        Authentication::On => find(&door, peer, shown(request.headers())).await,
     };
-    match caller {
-        Ok(caller) => {
-            let asking = Asking { door, peer, caller };
+    match who {
+        Ok(who) => {
+            let asking = Asking { door, peer, who };
             request.extensions_mut().insert(asking);
             next.run(request).await
         }
-        Err(error) => {
+        Err(Turned::Away(error)) => {
             note_denial(&door, peer, &request, error);
             unauthorized(error)
         }
+        Err(Turned::Overloaded) => Problem::busy().into_response(),
     }
 }
 
+/// Why a request does not pass.
+enum Turned {
+    Away(CredentialError),
+    Overloaded,
+}
+
+/// Whose key or password it is.
+async fn find(door: &Door, peer: Option<SocketAddr>, shown: Shown) -> Result<Who, Turned> {
+    let keys = Arc::clone(&door.principals.borrow().keys);
+    let secret = shown.secret.as_deref().map(str::as_bytes);
+    let found = keys.authenticate(secret, door.clock.now());
+    let error = match found.cloned() {
+        Ok(key) => return Ok(Who::Caller(Caller::Key(key))),
+        Err(error) => error,
+    };
+    let (Some(user), Some(secret)) = (shown.user, secret) else {
+        return Err(Turned::Away(error));
+    };
+    let login = Login {
+        mechanism: "HTTP",
+        proof: Proof::Password {
+            user,
+            password: Password::new(secret.to_vec()),
+        },
+    };
+    let admitted = match door.authenticator.admit(&login, peer).await {
+        Ok(admitted) => admitted,
+        Err(LoginError::Overloaded) => return Err(Turned::Overloaded),
+        Err(LoginError::Refused | LoginError::LoopbackOnly) => return Err(Turned::Away(error)),
+    };
+    let user = admitted.user().cloned().ok_or(Turned::Away(error))?;
+    let identity = admitted.identity;
+    Ok(Who::User { user, identity })
+}
+
 fn note_denial(door: &Door, peer: Option<SocketAddr>, request: &Request, error: CredentialError) {
-    let keys = Arc::clone(&door.keys.borrow());
+    let keys = Arc::clone(&door.principals.borrow().keys);
     let by = error.key().and_then(|key| keys.find(key));
     let action = format!("HTTP {}", request.method());
     let outcome = AuditOutcome::Denied(error);
@@ -70,7 +102,8 @@ fn unauthorized(error: CredentialError) -> Response {
         StatusCode::UNAUTHORIZED,
         "unauthorized",
         error.to_string(),
-        "send `Authorization: Bearer KEY`, or the key as the password of Basic with any user",
+        "send `Authorization: Bearer KEY`, the key as the password of Basic with any user, or a \
+         user's name and password",
     );
     let mut response = problem.into_response();
     let headers = response.headers_mut();
@@ -86,7 +119,7 @@ fn unauthorized(error: CredentialError) -> Response {
 pub(super) struct Asking {
     door: Arc<Door>,
     peer: Option<SocketAddr>,
-    pub(super) caller: Caller,
+    pub(super) who: Who,
 }
 
 impl<S: Sync> FromRequestParts<S> for Asking {
@@ -110,17 +143,17 @@ impl Asking {
         queue: &str,
         action: &str,
     ) -> Result<(), Problem> {
-        self.check(self.caller.may(permission, queue), action, queue)
+        self.check(self.who.may(permission, queue), action, queue)
     }
 
-    /// May do what concerns the whole broker.
+    /// May look at what concerns the whole broker.
     pub(super) fn needs_all(&self, action: &str) -> Result<(), Problem> {
-        self.check(self.caller.may_administer_all(), action, "")
+        self.check(self.who.may_look_at_all(), action, "")
     }
 
     /// May do everything.
     pub(super) fn needs_superadmin(&self, action: &str) -> Result<(), Problem> {
-        self.check(self.caller.is_superadmin(), action, "")
+        self.check(self.who.is_superadmin(), action, "")
     }
 
     /// Writes down that something was done.
@@ -131,17 +164,20 @@ impl Asking {
     /// What can be asked again and again while an answer is sent: whether the key is still good
     /// for everything.
     pub(super) fn is_still_superadmin(&self) -> bool {
-        let Some(key) = self.caller.key() else {
-            return true;
-        };
-        self.is_good(key.id)
-    }
-
-    fn is_good(&self, id: ApiKeyId) -> bool {
-        let now = self.door.clock.now();
-        let keys = self.door.keys.borrow();
-        keys.find(id)
-            .is_some_and(|key| key.is_superadmin && !key.is_expired(now))
+        let newest = self.door.principals.borrow();
+        match &self.who {
+            Who::Caller(Caller::Anyone) => true,
+            Who::Caller(Caller::Key(key)) => {
+                let now = self.door.clock.now();
+                let key = newest.keys.find(key.id);
+                key.is_some_and(|key| key.is_superadmin && !key.is_expired(now))
+            }
+            Who::User { user, .. } => {
+                let now = newest.users.find(&user.name);
+                let now = now.filter(|now| now.password_version == user.password_version);
+                now.is_some_and(|now| now.has_tag("administrator"))
+            }
+        }
     }
 
     fn check(&self, may: bool, action: &str, object: &str) -> Result<(), Problem> {
@@ -153,7 +189,7 @@ impl Asking {
     }
 
     fn note(&self, action: &str, object: &str, outcome: AuditOutcome) {
-        let event = AuditEvent::new(self.caller.key(), action, object, outcome);
+        let event = AuditEvent::new(self.who.key(), action, object, outcome);
         self.door.audit.note(self.peer, &event);
     }
 }
@@ -162,54 +198,41 @@ fn forbidden(action: &str) -> Problem {
     Problem::new(
         StatusCode::FORBIDDEN,
         "forbidden",
-        format!("this key may not do that ({action})"),
-        "a superadmin gives permissions to keys: tanda key --help",
+        format!("you may not do that ({action})"),
+        "a superadmin gives permissions to keys (tanda key --help), an administrator to users \
+         (tanda user --help)",
     )
 }
 
-/// The key in the headers of a request.
-fn secret_of(headers: &HeaderMap) -> Option<String> {
+/// What a request shows.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Shown {
+    /// Of `Basic`, when there is one.
+    user: Option<String>,
+    secret: Option<String>,
+}
+
+fn shown(headers: &HeaderMap) -> Shown {
+    read(headers).unwrap_or_default()
+}
+
+fn read(headers: &HeaderMap) -> Option<Shown> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, rest) = value.split_once(' ')?;
     let rest = rest.trim();
     if scheme.eq_ignore_ascii_case("bearer") {
-        return Some(rest.to_owned());
+        let secret = Some(rest.to_owned());
+        return Some(Shown { user: None, secret });
     }
     if scheme.eq_ignore_ascii_case("basic") {
-        let pair = String::from_utf8(base64(rest)?).ok()?;
-        return pair.split_once(':').map(|(_user, key)| key.to_owned());
+        let pair = String::from_utf8(base64::decode(rest)?).ok()?;
+        let (user, secret) = pair.split_once(':')?;
+        return Some(Shown {
+            user: Some(user.to_owned()).filter(|user| !user.is_empty()),
+            secret: Some(secret.to_owned()),
+        });
     }
     None
-}
-
-/// Decodes base64 (RFC 4648, section 4) with or without padding; `None` when it is none.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digits = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 2);
-    for group in digits.chunks(4) {
-        let mut word = 0_u32;
-        for digit in group {
-            let value = match digit {
-                b'A'..=b'Z' => digit - b'A',
-                b'a'..=b'z' => digit - b'a' + 26,
-                b'0'..=b'9' => digit - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            word = word << 6 | u32::from(value);
-        }
-        let whole = match group.len() {
-            4 => 3,
-            3 => 2,
-            2 => 1,
-            // Six bits are no byte.
-            _ => return None,
-        };
-        let [_, three @ ..] = (word << (6 * (4 - group.len()))).to_be_bytes();
-        bytes.extend(three.iter().take(whole));
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]
@@ -217,32 +240,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_by_the_examples_of_its_standard() {
-        // RFC 4648, section 10.
-        for (text, bytes) in [
-            ("", ""),
-            ("Zg==", "f"),
-            ("Zm8=", "fo"),
-            ("Zm9v", "foo"),
-            ("Zm9vYg==", "foob"),
-            ("Zm9vYmE=", "fooba"),
-            ("Zm9vYmFy", "foobar"),
-            ("Zm9vYmE", "fooba"),
-        ] {
-            assert_eq!(base64(text).as_deref(), Some(bytes.as_bytes()), "{text}");
-        }
-        assert_eq!(base64("+/+/"), Some(vec![0xfb, 0xff, 0xbf]));
-        for bad in ["Z", "Zm9vY", "Zm9 v", "Z-==", "\u{e9}"] {
-            assert_eq!(base64(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
     fn keys_come_as_bearer_or_as_a_password() {
         let secret = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, HeaderValue::from_static(value));
-            secret_of(&headers)
+            shown(&headers).secret
         };
         assert_eq!(secret("Bearer key").as_deref(), Some("key"));
         assert_eq!(secret("bearer  key ").as_deref(), Some("key"));
@@ -252,6 +254,6 @@ mod tests {
         for none in ["", "key", "Bearer", "Digest key", "Basic !", "Basic a2V5"] {
             assert_eq!(secret(none), None, "{none}");
         }
-        assert_eq!(secret_of(&HeaderMap::new()), None);
+        assert_eq!(shown(&HeaderMap::new()), Shown::default());
     }
 }

@@ -6,26 +6,37 @@
 //! requests.
 
 mod api;
-mod ask;
 mod auth;
 mod backup;
+mod body;
+mod definitions;
 mod fire;
 mod guard;
 mod json;
+mod permissions;
 mod problem;
 mod serve;
+mod users;
+mod vhosts;
+mod who;
 
-pub(crate) use ask::Asker;
 pub(crate) use fire::Fire;
 pub(crate) use serve::Server;
 
 use std::sync::Arc;
 
-use tanda_engine::KeyTable;
 use tanda_session::fila::Authentication;
 use tokio::sync::watch;
 
-use crate::{audit::Audit, clock::Clock, config::Config, shard::Shard, tally::Tally};
+use crate::{
+    ask::Asker,
+    audit::Audit,
+    clock::Clock,
+    config::Config,
+    shard::Shard,
+    tally::Tally,
+    users::{Authenticator, Principals},
+};
 
 /// What every answer is made from.
 #[derive(Debug)]
@@ -35,8 +46,9 @@ pub(crate) struct Door {
     pub(crate) clock: Clock,
     pub(crate) config: Arc<Config>,
     pub(crate) authentication: Authentication,
-    /// The newest keys.
-    pub(crate) keys: watch::Receiver<Arc<KeyTable>>,
+    /// The newest keys and users.
+    pub(crate) principals: watch::Receiver<Principals>,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) audit: Arc<Audit>,
     /// Fila connections now and at most.
     pub(crate) fila: Arc<Tally>,

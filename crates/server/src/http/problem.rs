@@ -7,6 +7,8 @@ use axum::{
 };
 use serde_json::json;
 
+use crate::ask::AskError;
+
 /// An answer other than success: `{"error": {"code", "message", "hint"}}`.
 #[derive(Debug)]
 pub(super) struct Problem {
@@ -60,6 +62,15 @@ impl Problem {
         )
     }
 
+    pub(super) fn storage_full() -> Self {
+        Self::new(
+            StatusCode::INSUFFICIENT_STORAGE,
+            "storage_full",
+            "the disk is full, so nothing is made",
+            "free space on the disk of the data directory",
+        )
+    }
+
     pub(super) fn storage_failed() -> Self {
         Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -67,6 +78,16 @@ impl Problem {
             "the broker's log failed, so nothing can be changed or confirmed",
             "GET /api/tanda/health names the cause; restart the broker once the disk is sound",
         )
+    }
+}
+
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Busy => Self::busy(),
+            AskError::Stopped => Self::stopped(),
+            AskError::StorageFailed => Self::storage_failed(),
+        }
     }
 }
 

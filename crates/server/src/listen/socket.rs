@@ -11,7 +11,10 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
 };
-use tokio_rustls::{rustls::ServerConnection, server::TlsStream};
+use tokio_rustls::{
+    rustls::{ServerConnection, pki_types::CertificateDer},
+    server::TlsStream,
+};
 
 /// A TCP connection, and what translates its bytes.
 #[derive(Debug)]
@@ -41,6 +44,14 @@ impl Socket {
             kind: Kind::Tls(Box::new(stream)),
             // What came in one packet with the end of the handshake.
             unread: true,
+        }
+    }
+
+    /// The certificate that the peer proved in its handshake of TLS.
+    pub(super) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match &self.kind {
+            Kind::Plain(_) => None,
+            Kind::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
     }
 

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 use super::{Socket, WebSocket};
 
@@ -21,6 +22,15 @@ pub(crate) enum Stream {
 }
 
 impl Stream {
+    /// The certificate that the peer proved in its handshake of TLS.
+    pub(crate) fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Socket(socket) => socket.peer_certificate(),
+            // A browser shows its user's certificate whatever page speaks.
+            Self::Web(_) => None,
+        }
+    }
+
     /// Where the peer is; `None` once the socket is gone.
     pub(crate) fn peer_addr(&self) -> Option<SocketAddr> {
         self.socket().peer_addr()

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tanda_engine::{ConnId, Event, KeyTable, Millis, Request, ScriptJob};
+use tanda_engine::{ConnId, Event, Millis, Request, ScriptJob};
 use tanda_node::{BackgroundJob, Node};
 use tanda_wal::{Disk, FlushJob};
 use tokio::sync::watch;
@@ -23,7 +23,7 @@ use super::{
     pieces::Pieces,
     sync::{Finished, Worker},
 };
-use crate::{alarms::Alarms, clock::Clock, script::ScriptHost};
+use crate::{alarms::Alarms, clock::Clock, script::ScriptHost, users::Principals};
 
 /// Requests handled in one round at most: about a millisecond of small ones.
 const SLICE_REQUESTS: usize = 1024;
@@ -46,8 +46,8 @@ pub(super) struct Helpers<D: Disk> {
 /// What everybody may read at any time.
 #[derive(Debug)]
 pub(super) struct Boards {
-    /// The API keys that are on disk.
-    pub(super) keys: watch::Sender<Arc<KeyTable>>,
+    /// The API keys and users that are on disk.
+    pub(super) principals: watch::Sender<Principals>,
     /// What runs short.
     pub(super) alarms: watch::Sender<Alarms>,
 }
@@ -278,7 +278,7 @@ impl<D: Disk> Driver<D> {
     }
 
     fn release(&mut self) {
-        self.publish_keys();
+        self.publish_principals();
         self.node.drain_released(&mut self.released);
         self.pieces.join(&mut self.released);
         if self.node.read_errors() != self.told.read_errors {
@@ -290,10 +290,18 @@ impl<D: Disk> Driver<D> {
     }
 
     /// Before what was released goes out: who hears that a key was revoked finds it so.
-    fn publish_keys(&self) {
-        let keys = &self.boards.keys;
-        if !Arc::ptr_eq(&keys.borrow(), self.node.keys()) {
-            keys.send_replace(Arc::clone(self.node.keys()));
+    fn publish_principals(&self) {
+        let board = &self.boards.principals;
+        let (keys, users) = (self.node.keys(), self.node.users());
+        let is_known = {
+            let known = board.borrow();
+            Arc::ptr_eq(&known.keys, keys) && Arc::ptr_eq(&known.users, users)
+        };
+        if !is_known {
+            board.send_replace(Principals {
+                keys: Arc::clone(keys),
+                users: Arc::clone(users),
+            });
         }
     }
 

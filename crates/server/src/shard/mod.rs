@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 
-use tanda_engine::{ConnId, KeyTable, Request};
+use tanda_engine::{ConnId, Request};
 use tanda_node::{BackupRefused, BackupSource, Node, NodeStats};
 use tanda_wal::Disk;
 use tokio::{
@@ -50,6 +50,7 @@ use crate::{
     clock::Clock,
     disk::RealDisk,
     script::{Done, ScriptHost},
+    users::Principals,
 };
 
 type ShardInbox<D> = Inbox<Finished<D>, Question<D>>;
@@ -87,7 +88,7 @@ pub(crate) struct Snapshot {
 #[derive(Clone, Debug)]
 pub(crate) struct Shard {
     inbox: Arc<ShardInbox<RealDisk>>,
-    keys: watch::Receiver<Arc<KeyTable>>,
+    principals: watch::Receiver<Principals>,
     alarms: watch::Sender<Alarms>,
     next_conn: Arc<AtomicU64>,
 }
@@ -122,10 +123,13 @@ impl Shard {
             scripts: script_host,
         };
         // As much may wait for the disk as for the thread.
-        let (publisher, keys) = watch::channel(Arc::clone(node.keys()));
+        let (publisher, principals) = watch::channel(Principals {
+            keys: Arc::clone(node.keys()),
+            users: Arc::clone(node.users()),
+        });
         let (alarms, _) = watch::channel(Alarms::default());
         let boards = Boards {
-            keys: publisher,
+            principals: publisher,
             alarms: alarms.clone(),
         };
         let driver = Driver::new(
@@ -142,7 +146,7 @@ impl Shard {
         Ok((
             Self {
                 inbox,
-                keys,
+                principals,
                 alarms,
                 next_conn,
             },
@@ -155,10 +159,10 @@ impl Shard {
         ))
     }
 
-    /// The API keys that are on disk, and every change of them, before anybody is told that it was
-    /// made.
-    pub(crate) fn keys(&self) -> watch::Receiver<Arc<KeyTable>> {
-        self.keys.clone()
+    /// The API keys and users that are on disk, and every change of them, before anybody is told
+    /// that it was made.
+    pub(crate) fn principals(&self) -> watch::Receiver<Principals> {
+        self.principals.clone()
     }
 
     /// What runs short, and every change of it.

@@ -17,7 +17,7 @@ use super::{
     driver::{Boards, Driver, Helpers},
     sync::Worker,
 };
-use crate::{alarms::Alarms, clock::Clock, script::ScriptHost};
+use crate::{alarms::Alarms, clock::Clock, script::ScriptHost, users::Principals};
 
 const CONN: ConnId = ConnId(1);
 
@@ -43,9 +43,9 @@ impl Bench {
         }));
         let (flusher, sync) = Worker::sync(Arc::clone(&inbox)).unwrap();
         let (jobs, background) = Worker::background(Arc::clone(&inbox)).unwrap();
-        let (keys, _) = tokio::sync::watch::channel(Arc::clone(node.keys()));
+        let (principals, _) = tokio::sync::watch::channel(Principals::default());
         let (alarms, _) = tokio::sync::watch::channel(Alarms::default());
-        let node = (node, Boards { keys, alarms });
+        let node = (node, Boards { principals, alarms });
         let done = super::script_done(&inbox);
         let (scripts, _) = ScriptHost::start(tanda_script::Limits::default(), &done).unwrap();
         let helpers = Helpers {

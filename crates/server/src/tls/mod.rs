@@ -11,11 +11,13 @@
 mod certificates;
 mod error;
 mod files;
+mod subject;
 mod validity;
 
 pub(crate) use certificates::Certificates;
 pub use error::{TlsFileError, TlsFileProblem};
 pub(crate) use files::TlsFiles;
+pub(crate) use subject::name_of;
 
 use crate::config::Config;
 

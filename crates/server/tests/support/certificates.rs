@@ -3,6 +3,7 @@
 #![allow(
     clippy::allow_attributes,
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     dead_code,
     unreachable_pub,
     reason = "helpers of tests; each test file uses a part, so `expect` would fail in some"
@@ -55,8 +56,18 @@ impl Authority {
 
     /// One whose last day is in this year.
     pub fn issue_until(&self, year: i32) -> Identity {
+        self.issue_to("rcgen self signed cert", year)
+    }
+
+    /// One with this common name.
+    pub fn issue_named(&self, name: &str) -> Identity {
+        self.issue_to(name, 2090)
+    }
+
+    fn issue_to(&self, name: &str, year: i32) -> Identity {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
         params.not_before = date_time_ymd(2000, 1, 1);
         params.not_after = date_time_ymd(year, 1, 1);
         let key = KeyPair::generate().unwrap();
@@ -77,6 +88,30 @@ impl Authority {
             identity: None,
         }
     }
+}
+
+/// What the AMQP door says to a client that wants to be let in by its certificate: the frame after
+/// `connection.start`.
+pub fn login_by_certificate(mut stream: TlsStream) -> Option<Vec<u8>> {
+    let frame = |stream: &mut TlsStream| {
+        let mut head = [0; 7];
+        stream.read_exact(&mut head).ok()?;
+        let len = u32::from_be_bytes(head[3..].try_into().unwrap());
+        let mut payload = vec![0; len as usize + 1];
+        stream.read_exact(&mut payload).ok()?;
+        Some(payload)
+    };
+    stream.write_all(b"AMQP\0\0\x09\x01").unwrap();
+    let start = frame(&mut stream).unwrap();
+    let offered = start.windows(8).any(|bytes| bytes == b"EXTERNAL");
+    assert!(offered, "the door does not offer EXTERNAL");
+    let payload = b"\0\x0a\0\x0b\0\0\0\0\x08EXTERNAL\0\0\0\0\x05en_US";
+    let mut start_ok = vec![1, 0, 0];
+    start_ok.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
+    start_ok.extend(payload);
+    start_ok.push(0xCE);
+    stream.write_all(&start_ok).unwrap();
+    frame(&mut stream)
 }
 
 impl Identity {

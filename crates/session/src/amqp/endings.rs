@@ -16,6 +16,12 @@ impl AmqpSession {
         self.end(&Fault::new(ReplyCode::ConnectionForced, text));
     }
 
+    /// Who logged in is gone, or has to log in again.
+    pub fn on_dismissed(&mut self, now: Millis, why: &str) {
+        self.tell(now);
+        self.end(&Fault::new(ReplyCode::ConnectionForced, why));
+    }
+
     /// The connection must give up what it holds: tells the peer, takes nothing more.
     pub fn on_overload(&mut self, now: Millis) {
         self.tell(now);

@@ -41,6 +41,8 @@ pub(super) struct Link {
     pub(super) outbound: Outbound,
     /// Who the peer is; before it logged in, nobody.
     pub(super) identity: Arc<dyn Identity>,
+    /// A new secret is being checked.
+    pub(super) is_renewing: bool,
     /// A login that nobody has looked at.
     pub(super) login: Option<Login>,
     pub(super) vhost: VhostId,

@@ -39,6 +39,7 @@ mod outbound;
 mod pending;
 mod publish;
 mod published;
+mod renewal;
 mod repeat;
 mod replies;
 mod sasl;
@@ -151,6 +152,7 @@ impl AmqpSession {
             channel_max: 0,
             audit: Vec::new(),
             is_connected: false,
+            is_renewing: false,
             names_made: 0,
         };
         Self {
@@ -395,9 +397,13 @@ impl AmqpSession {
 
     fn answer_login(&mut self, now: Millis, answer: Result<Arc<dyn Identity>, LoginError>) {
         self.tell(now);
-        if let State::Handshake(handshake) = &mut self.state {
-            let turn = handshake.on_login(&mut self.link, answer);
-            self.on_turn(turn);
+        match &mut self.state {
+            State::Handshake(handshake) => {
+                let turn = handshake.on_login(&mut self.link, answer);
+                self.on_turn(turn);
+            }
+            State::Open(_) => self.on_new_secret(answer),
+            State::Header { .. } | State::Closing(_) | State::Gone => {}
         }
         self.after_input();
     }

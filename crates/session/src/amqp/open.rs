@@ -16,6 +16,7 @@ use super::link::Link;
 use super::pending::{Call, Waiting};
 use super::publish::{NO_BODY, NO_HEADER, unexpected};
 use super::repeat::Repeat;
+use super::sasl;
 use crate::heartbeat::Heartbeat;
 use crate::pending::NO_ANSWER;
 
@@ -335,8 +336,13 @@ fn on_connection_frame(link: &mut Link, frame: Frame<'_>) -> Result<Next, Fault>
     let method = Method::decode(frame.payload).map_err(|error| bad_method(&error))?;
     match method {
         Method::Connection(connection::Method::Close(_)) => Ok(Next::Closed),
-        Method::Connection(connection::Method::UpdateSecret(_)) => {
-            link.outbound.method(0, connection::UpdateSecretOk {});
+        Method::Connection(connection::Method::UpdateSecret(it)) => {
+            if core::mem::replace(&mut link.is_renewing, true) {
+                let text = "a new secret is being checked already";
+                let fault = Fault::new(ReplyCode::CommandInvalid, text);
+                return Err(fault.by(connection::UpdateSecret::ID));
+            }
+            link.login = Some(sasl::renewal(link.identity.name(), it.new_secret));
             Ok(Next::Stay)
         }
         Method::Connection(_)

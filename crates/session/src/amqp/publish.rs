@@ -8,7 +8,7 @@ use tanda_engine::{AdminRequest, ExchangeSpec, Request, Span};
 use tanda_wire::amqp::{Arguments, ContentHeader, ReplyCode, basic};
 
 use super::channel::{Batch, Channel, Mode, Phase, Segment, Tx};
-use super::checks::{self, Publisher};
+use super::checks::{self, Found, Publisher};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
@@ -24,6 +24,27 @@ pub(super) const BATCH_ITEMS_MAX: usize = 8 << 10;
 const COPY_BYTES_MAX: usize = 64 << 10;
 /// Room made for a body that was only announced.
 const ROOM_AHEAD_MAX: u64 = 1 << 20;
+
+/// Whether the peer may use the routing keys in a message's headers, where keys are restricted.
+#[inline]
+fn demand_more_keys(
+    link: &Link,
+    channel: &Channel,
+    (found, properties): (&Found, &[u8]),
+) -> Result<(), Fault> {
+    if found.cc.is_empty() && found.bcc.is_empty() {
+        return Ok(());
+    }
+    let properties = found.rewritten.as_deref().unwrap_or(properties);
+    let cc = found.cc.iter().map(|key| key.of(properties));
+    let bcc = found.bcc.iter().map(Vec::as_slice);
+    for key in cc.chain(bcc) {
+        let permits = link.permits();
+        let demanded = permits.demand_key_of(channel.written.as_ref(), key);
+        demanded.map_err(Fault::refused)?;
+    }
+    Ok(())
+}
 
 impl Open {
     /// The method. What can be refused now is refused now.
@@ -90,6 +111,7 @@ impl Open {
             reply_queue: channel.reply_queue.as_deref(),
         };
         let found = checks::check(header.properties, &publisher)?;
+        demand_more_keys(link, channel, (&found, header.properties.raw()))?;
         let partial = &mut channel.partial;
         let (envelope_at, data) = match partial.tail_at {
             Some(at) => (at, &mut self.batch.data),

@@ -75,6 +75,19 @@ fn password_proof(user: &[u8], password: &[u8]) -> Option<Proof> {
     })
 }
 
+/// The question whether a new secret belongs to somebody who logged in before. One that is too long
+/// is nobody's.
+pub(super) fn renewal(user: &str, secret: LongStr<'_>) -> Login {
+    let secret = secret.as_bytes();
+    let secret = secret.get(..PASSWORD_BYTES_MAX + 1).unwrap_or(secret);
+    let proof = Proof::Password {
+        user: user.to_owned(),
+        password: Password::new(secret.to_vec()),
+    };
+    let mechanism = "update-secret";
+    Login { mechanism, proof }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

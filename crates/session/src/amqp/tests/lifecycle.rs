@@ -1,9 +1,13 @@
 //! Heartbeats, and all ways in which a connection ends.
 
+use std::sync::Arc;
+
 use tanda_engine::{AdminReply, AdminRequest, Event, Request};
 use tanda_wire::amqp::{LongStr, basic, channel, connection, queue};
 
 use super::{Peer, connection_close, declared, frame, line, plain, raw_frame, short};
+use crate::Session;
+use crate::login::{LoginError, Proof, Unrestricted};
 
 fn close() -> connection::Close<'static> {
     connection::Close {
@@ -128,8 +132,50 @@ fn pitfall_17_a_secret_may_be_replaced() {
         new_secret: LongStr::clip("new"),
         reason: short("old"),
     };
+    for number in 2..4 {
+        peer.say(0, update);
+        // It may take a while; other channels go on.
+        assert_eq!(peer.lines(), Vec::<String>::new());
+        let login = peer.session.take_login().unwrap();
+        let Proof::Password { user, password } = login.proof else {
+            panic!("no password")
+        };
+        assert_eq!((user.as_str(), password.reveal()), ("guest", &b"new"[..]));
+        peer.open_channel(number);
+        let identity = Arc::new(Unrestricted::new("guest"));
+        peer.session.on_login(peer.now, Ok(identity));
+        assert_eq!(peer.lines(), [line(0, connection::UpdateSecretOk {})]);
+    }
     peer.say(0, update);
-    assert_eq!(peer.lines(), [line(0, connection::UpdateSecretOk {})]);
+    assert!(peer.session.take_login().is_some());
+    peer.session.on_login(peer.now, Err(LoginError::Refused));
+    let text = "NOT_ALLOWED - New secret was refused by one of the backends";
+    assert_eq!(peer.lines(), [connection_close(530, text, (10, 70))]);
+}
+
+#[test]
+fn one_secret_is_checked_at_a_time() {
+    let mut peer = Peer::open();
+    let update = connection::UpdateSecret {
+        new_secret: LongStr::clip("new"),
+        reason: short("old"),
+    };
+    peer.say(0, update);
+    peer.say(0, update);
+    let text = "COMMAND_INVALID - a new secret is being checked already";
+    assert_eq!(peer.lines(), [connection_close(503, text, (10, 70))]);
+    // The answer comes too late to matter.
+    let identity = Arc::new(Unrestricted::new("guest"));
+    peer.session.on_login(peer.now, Ok(identity));
+    assert_eq!(peer.lines(), Vec::<String>::new());
+}
+
+#[test]
+fn who_is_gone_is_told_so() {
+    let mut peer = Peer::open();
+    Session::on_dismissed(&mut peer.session, peer.now, "user 'guest' was deleted");
+    let text = "CONNECTION_FORCED - user 'guest' was deleted";
+    assert_eq!(peer.lines(), [connection_close(320, text, (0, 0))]);
 }
 
 #[test]

@@ -290,3 +290,40 @@ fn pitfall_4_a_vhost_may_be_closed_to_somebody() {
     let text = "NOT_ALLOWED - access to vhost 'secret' refused for user 'clerk'";
     assert_eq!(peer.lines(), [connection_close(530, text, (10, 40))]);
 }
+
+#[test]
+fn keys_in_headers_are_asked_for_like_the_routing_key() {
+    let may = vec![(Permission::Write, "topics"), (Permission::Write, "x")];
+    let mut peer = peer_of(Clerk {
+        may,
+        keys: vec!["a.b", "a.c"],
+        ..Clerk::default()
+    });
+    let to = |exchange, list: &str, key: &str| {
+        let publish = basic::Publish {
+            exchange: short(exchange),
+            routing_key: short("a.b"),
+            ..basic::Publish::default()
+        };
+        let mut keys = Vec::new();
+        tanda_wire::amqp::ArrayWriter::new(&mut keys).value(&Value::text(key));
+        let keys = tanda_wire::amqp::Array::new(&keys).unwrap();
+        let headers = table(&[(list, Value::Array(keys))]);
+        let properties = PropertyValues {
+            headers: Some(Table::new(&headers).unwrap()),
+            ..PropertyValues::default()
+        };
+        message(1, publish, &properties, b"a")
+    };
+    for list in ["CC", "BCC"] {
+        peer.send(&to("topics", list, "a.c"));
+        assert_eq!(peer.published().1.items.len(), 1);
+        // Where keys are not restricted, none is asked for.
+        peer.send(&to("x", list, "b"));
+        assert_eq!(peer.published().1.items.len(), 1);
+        peer.send(&to("topics", list, "b"));
+        let text = "ACCESS_REFUSED - write access to topic 'b' in exchange 'topics' in vhost '/' \
+                    refused for user 'clerk'";
+        peer.expect_channel_close(1, 403, text, (60, 40));
+    }
+}

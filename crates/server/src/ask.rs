@@ -1,4 +1,5 @@
-//! Asks the shard, as one connection shared by all HTTP requests.
+//! Asks the shard, as one connection shared by all who are no connection of their own: HTTP
+//! requests, logins, definitions.
 
 use std::{
     collections::HashMap,
@@ -9,13 +10,23 @@ use std::{
 use tanda_engine::{AdminReply, AdminRequest, ConnId, ConnLimits, Event, ReplyTo, Request};
 use tokio::{sync::oneshot, time::timeout};
 
-use super::problem::Problem;
 use crate::shard::{Mailbox, Shard};
 
 /// Questions under way at a time.
 const QUESTIONS_MAX: usize = 64;
 /// How long an answer may take. It waits for the disk like any other.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AskError {
+    /// Too much waits for the shard.
+    Busy,
+    /// The broker is about to end, or hangs.
+    Stopped,
+    /// The log failed.
+    StorageFailed,
+}
 
 /// See the module. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,9 +79,9 @@ impl Asker {
     }
 
     /// Asks, and waits for the answer.
-    pub(super) async fn ask(&self, request: AdminRequest) -> Result<AdminReply, Problem> {
+    pub(crate) async fn ask(&self, request: AdminRequest) -> Result<AdminReply, AskError> {
         let (answer, coming) = oneshot::channel();
-        let token = self.register(answer).ok_or_else(Problem::busy)?;
+        let token = self.register(answer).ok_or(AskError::Busy)?;
         let reply = ReplyTo {
             conn: self.conn,
             token,
@@ -79,14 +90,14 @@ impl Asker {
         self.shard.try_send(&mut requests);
         if !requests.is_empty() {
             self.pending().answers.remove(&token);
-            return Err(Problem::busy());
+            return Err(AskError::Busy);
         }
         match timeout(ANSWER_TIMEOUT, coming).await {
             Ok(Ok(Event::Admin { reply, .. })) => Ok(*reply),
-            Ok(Ok(Event::StorageFailed { .. })) => Err(Problem::storage_failed()),
+            Ok(Ok(Event::StorageFailed { .. })) => Err(AskError::StorageFailed),
             Ok(_) | Err(_) => {
                 self.pending().answers.remove(&token);
-                Err(Problem::stopped())
+                Err(AskError::Stopped)
             }
         }
     }
