@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use tanda_wire::fila::DEFAULT_PORT;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::Admin;
 use crate::consumer::Consumer;
@@ -15,6 +15,7 @@ use crate::message::whole_ms;
 use crate::policy::{OverloadRetry, ReconnectPolicy};
 use crate::producer::Producer;
 use crate::shell::dial::{Dial, TcpDial, TlsDial};
+use crate::shell::driver::Driver;
 use crate::shell::handle::Command;
 use crate::shell::{Handle, TaskConfig, start};
 use crate::tls::Tls;
@@ -82,7 +83,8 @@ impl Client {
 pub struct ClientBuilder {
     address: String,
     tls: Option<Tls>,
-    config: TaskConfig,
+    config: TaskConfig<ConnectionConfig>,
+    overload: OverloadRetry,
 }
 
 impl Default for ClientBuilder {
@@ -91,12 +93,12 @@ impl Default for ClientBuilder {
             connection: ConnectionConfig::default(),
             connect_timeout_ms: CONNECT_TIMEOUT_MS,
             reconnect: ReconnectPolicy::default(),
-            overload: OverloadRetry::default(),
         };
         Self {
             address: format!("127.0.0.1:{DEFAULT_PORT}"),
             tls: None,
             config,
+            overload: OverloadRetry::default(),
         }
     }
 }
@@ -134,7 +136,7 @@ impl ClientBuilder {
 
     /// What happens when the server is overloaded; a [`Producer`] may have a policy of its own.
     pub const fn overload_retry(mut self, policy: OverloadRetry) -> Self {
-        self.config.overload = policy;
+        self.overload = policy;
         self
     }
 
@@ -174,7 +176,10 @@ impl ClientBuilder {
     /// # Errors
     /// When no stream can be opened, or the server refuses the connection.
     pub async fn connect_through<D: Dial>(self, dial: D) -> Result<Client, ConnectError> {
-        let handle = start(dial, self.config).await?;
+        let (sender, commands) = mpsc::unbounded_channel();
+        let driver = Driver::new(self.overload);
+        start(dial, self.config, driver, commands).await?;
+        let handle = Handle::new(sender, self.overload);
         Ok(Client {
             handle,
             newest_slot: Arc::new(AtomicU64::new(0)),

@@ -1,4 +1,5 @@
-//! The Rust client of Tanda, a message broker. It speaks the Fila Binary Protocol.
+//! The Rust client of Tanda, a message broker. It speaks the Fila Binary Protocol, of which this
+//! page tells, and FireMQ: exchanges, bindings and queues as in AMQP, see [`fire`].
 //!
 //! A [`Client`] is one connection. Three handles are made from it, each cheap to clone:
 //!
@@ -79,6 +80,7 @@
 
 pub mod admin;
 pub mod core;
+pub mod fire;
 
 mod client;
 mod consumer;
@@ -86,6 +88,7 @@ mod delivery;
 mod error;
 mod message;
 mod message_id;
+mod outbox;
 mod policy;
 mod producer;
 mod property_key;

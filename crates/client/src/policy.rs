@@ -140,7 +140,7 @@ impl Default for OverloadRetry {
     }
 }
 
-fn exponential_ms(initial_ms: u64, max_ms: u64, doublings: u32) -> u64 {
+pub(crate) fn exponential_ms(initial_ms: u64, max_ms: u64, doublings: u32) -> u64 {
     let factor = 1_u64.checked_shl(doublings).unwrap_or(u64::MAX);
     initial_ms.saturating_mul(factor).min(max_ms)
 }

@@ -22,6 +22,7 @@ use super::event::{Event, Failure, ProtocolError};
 use super::inbound::{Inbound, Splitter};
 use super::keepalive::{Due, Keepalive, KeepaliveConfig};
 use crate::error::Rejection;
+use crate::outbox::Outbox;
 
 /// Request ID of the handshake.
 const HANDSHAKE_ID: u32 = 0;
@@ -77,9 +78,7 @@ pub struct Connection<C> {
     entries: HashMap<u32, Entry<C>>,
     newest_id: u32,
     peer_frame_bytes_max: u32,
-    output: Vec<u8>,
-    /// How much of `output` was taken.
-    sent: usize,
+    output: Outbox,
     events: VecDeque<Event<C>>,
 }
 
@@ -94,8 +93,8 @@ impl<C> Connection<C> {
             api_key: config.api_key.as_deref(),
             client_capabilities: Capabilities::CREDIT_FLOW_CONTROL,
         };
-        let mut output = Vec::new();
-        write_body(&mut output, HANDSHAKE_ID, MAX_FRAME_DEFAULT, &handshake)?;
+        let mut output = Outbox::default();
+        write_body(output.buffer(), HANDSHAKE_ID, MAX_FRAME_DEFAULT, &handshake)?;
         Ok(Self {
             phase: Phase::Handshaking,
             splitter: Splitter::new(MAX_FRAME_DEFAULT, config.reassembly),
@@ -104,7 +103,6 @@ impl<C> Connection<C> {
             newest_id: 0,
             peer_frame_bytes_max: MAX_FRAME_DEFAULT,
             output,
-            sent: 0,
             events: VecDeque::new(),
         })
     }
@@ -138,10 +136,12 @@ impl<C> Connection<C> {
         debug_assert!(self.is_open(), "requests wait for the handshake");
         let request_id = self.free_id();
         let header = FrameHeader::new(opcode, request_id);
-        let written =
-            write_frame_split(&mut self.output, header, self.peer_frame_bytes_max, |out| {
-                body(&context, out)
-            });
+        let written = write_frame_split(
+            self.output.buffer(),
+            header,
+            self.peer_frame_bytes_max,
+            |out| body(&context, out),
+        );
         if let Err(error) = written {
             return Err((context, error));
         }
@@ -208,24 +208,12 @@ impl<C> Connection<C> {
     /// The bytes to send.
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        self.output.get(self.sent..).unwrap_or_default()
+        self.output.unsent()
     }
 
     /// Records that so many bytes of the output were sent.
     pub fn on_sent(&mut self, bytes: usize) {
-        self.sent += bytes;
-        debug_assert!(
-            self.sent <= self.output.len(),
-            "no more is sent than there was"
-        );
-        if self.sent >= self.output.len() {
-            self.output.clear();
-            self.output.shrink_to(OUTPUT_KEEP_BYTES);
-            self.sent = 0;
-        } else if self.sent >= OUTPUT_KEEP_BYTES && self.sent >= self.output.len() / 2 {
-            self.output.drain(..self.sent);
-            self.sent = 0;
-        }
+        self.output.on_sent(bytes);
     }
 
     /// When [`on_timer`](Self::on_timer) is next to be called, in the caller's milliseconds.
@@ -286,7 +274,7 @@ impl<C> Connection<C> {
     /// Control frames hold nothing that could fail to encode.
     fn write_control<'b, B: Body<'b>>(&mut self, request_id: u32, body: &B) {
         let written = write_body(
-            &mut self.output,
+            self.output.buffer(),
             request_id,
             self.peer_frame_bytes_max,
             body,
@@ -441,9 +429,6 @@ impl<C> Connection<C> {
         self.entries.remove(&request_id)
     }
 }
-
-/// What the output buffer may keep allocated when it is empty.
-const OUTPUT_KEEP_BYTES: usize = 2 * 1024 * 1024;
 
 fn decode_rejection(body: &[u8]) -> Result<Rejection, DecodeError> {
     let frame = ErrorFrame::decode(body)?;

@@ -124,6 +124,11 @@ impl CreditWindow {
         u32::try_from(credit).unwrap_or(u32::MAX)
     }
 
+    /// The credit granted in all.
+    pub(crate) fn granted(&self) -> u64 {
+        self.granted.load(Ordering::SeqCst)
+    }
+
     /// Credit that is missing when `granted` was granted.
     fn due(&self, granted: u64) -> u64 {
         let wanted = self.prefetch + self.released.load(Ordering::SeqCst);

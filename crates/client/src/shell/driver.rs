@@ -10,6 +10,7 @@ use bytes::Bytes;
 use tanda_wire::fila::Opcode;
 use tokio::sync::oneshot;
 
+use super::endpoint::Drive;
 use super::gather::{Gathering, write_body};
 use super::handle::Command;
 use super::job::{EnqueueJob, Group, Job, Loss, Overload, SettleJob, SettleKind};
@@ -57,9 +58,14 @@ impl Driver {
             closers: Vec::new(),
         }
     }
+}
+
+impl Drive for Driver {
+    type Endpoint = Connection<Group>;
+    type Command = Command;
 
     /// Takes a connection whose handshake is done, and opens all subscriptions on it again.
-    pub(crate) fn attach(&mut self, connection: Connection<Group>) {
+    fn attach(&mut self, connection: Connection<Group>) {
         self.connection = Some(connection);
         self.complaint = None;
         self.refusing = None;
@@ -69,35 +75,35 @@ impl Driver {
         }
     }
 
-    pub(crate) const fn connection(&mut self) -> Option<&mut Connection<Group>> {
+    fn connection(&mut self) -> Option<&mut Connection<Group>> {
         self.connection.as_mut()
     }
 
     /// Whether the client is to end: it was closed, or nobody holds it any more.
-    pub(crate) const fn is_closing(&self) -> bool {
+    fn is_closing(&self) -> bool {
         self.is_closing
     }
 
     /// Whether closing has come so far that the socket may be closed.
-    pub(crate) fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.is_closing && self.connection.as_ref().is_none_or(Connection::is_finished)
     }
 
     /// When [`on_timer`](Self::on_timer) has something to do.
-    pub(crate) fn next_deadline_ms(&self) -> Option<u64> {
+    fn next_deadline_ms(&self) -> Option<u64> {
         let own = self.delayed.keys().next().map(|(due_ms, _)| *due_ms);
         let connection = self.connection.as_ref().map(Connection::next_deadline_ms);
         own.into_iter().chain(connection).min()
     }
 
     /// Whether so much waits to be sent that commands had better wait too.
-    pub(crate) fn is_congested(&self) -> bool {
+    fn is_congested(&self) -> bool {
         self.connection
             .as_ref()
             .is_some_and(|it| it.output().len() >= OUTPUT_BYTES_HIGH)
     }
 
-    pub(crate) fn on_command(&mut self, command: Command) {
+    fn on_command(&mut self, command: Command) {
         match command {
             Command::Job(job) => match self.refusing.clone() {
                 Some(loss) => self.fail(job, &loss.error(false)),
@@ -117,13 +123,13 @@ impl Driver {
     }
 
     /// Ends the client once what was asked before is answered.
-    pub(crate) fn close(&mut self) {
+    fn close(&mut self) {
         self.is_closing = true;
         self.refusing = Some(Loss::new("the client is closed"));
     }
 
     /// Encodes what waits, as far as the connection takes it.
-    pub(crate) fn flush(&mut self, now_ms: u64) {
+    fn flush(&mut self, now_ms: u64) {
         self.wake_delayed(now_ms);
         if self.connection.as_ref().is_none_or(|it| !it.is_open()) {
             return;
@@ -172,7 +178,7 @@ impl Driver {
     }
 
     /// Handles all that the connection has to say.
-    pub(crate) fn on_events(&mut self, now_ms: u64) {
+    fn on_events(&mut self, now_ms: u64) {
         while let Some(event) = self.connection.as_mut().and_then(Connection::next_event) {
             match event {
                 Event::Answer {
@@ -210,7 +216,7 @@ impl Driver {
     }
 
     /// The connection is gone. What may be repeated waits for the next one, the rest fails.
-    pub(crate) fn on_lost(&mut self, loss: &Loss) -> Loss {
+    fn on_lost(&mut self, loss: &Loss) -> Loss {
         let loss = match self.complaint.take() {
             Some(rejection) => Loss::new(format!("{rejection}; {}", loss.reason)),
             None => loss.clone(),
@@ -237,7 +243,7 @@ impl Driver {
 
     /// There was no connection for too long: what waits fails, and so does what comes until there
     /// is one.
-    pub(crate) fn refuse(&mut self, loss: &Loss) {
+    fn refuse(&mut self, loss: &Loss) {
         self.refusing.get_or_insert_with(|| loss.clone());
         let delayed = std::mem::take(&mut self.delayed).into_values();
         let waiting: Vec<Job> = std::mem::take(&mut self.ready)
@@ -250,13 +256,15 @@ impl Driver {
     }
 
     /// There will be no connection any more.
-    pub(crate) fn give_up(&mut self, loss: &Loss) {
+    fn give_up(&mut self, loss: &Loss) {
         self.refuse(loss);
         let reason = Arc::clone(&loss.reason);
         self.subscriptions
             .end_all(&SubscriptionError::ConnectionLost { reason });
     }
+}
 
+impl Driver {
     fn wake_delayed(&mut self, now_ms: u64) {
         while let Some(entry) = self.delayed.first_entry() {
             if entry.key().0 > now_ms {

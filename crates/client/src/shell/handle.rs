@@ -1,24 +1,17 @@
 //! What the public handles share: the way to the task, and the budget of what is under way.
 //!
-//! Owns: the command channel and its bound. A request holds a permit for its size until it is
-//! answered, so that a caller which produces faster than the broker accepts waits, and memory does
-//! not grow. Refuses to know: what a request means.
-
-use std::sync::Arc;
+//! Owns: the command channel and its bound: a request holds a permit of the [`Budget`] until it is
+//! answered. Refuses to know: what a request means.
 
 use bytes::Bytes;
 use tanda_wire::fila::Body;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use super::budget::Budget;
 use super::job::{CallJob, Job, Overload};
 use super::subscriptions::SlotId;
 use crate::error::RequestError;
 use crate::policy::OverloadRetry;
-
-/// What a permit stands for; a request of any size takes at least one.
-const BYTES_PER_PERMIT: usize = 1024;
-/// What all requests under way may take: 64 Ki small requests, or 64 MiB of larger ones.
-const PERMITS: usize = 64 * 1024;
 
 /// What handles ask of the task.
 #[derive(Debug)]
@@ -37,7 +30,7 @@ pub(crate) enum Command {
 #[derive(Debug, Clone)]
 pub(crate) struct Handle {
     commands: mpsc::UnboundedSender<Command>,
-    permits: Arc<Semaphore>,
+    budget: Budget,
     overload: OverloadRetry,
 }
 
@@ -45,7 +38,7 @@ impl Handle {
     pub(crate) fn new(commands: mpsc::UnboundedSender<Command>, overload: OverloadRetry) -> Self {
         Self {
             commands,
-            permits: Arc::new(Semaphore::new(PERMITS)),
+            budget: Budget::default(),
             overload,
         }
     }
@@ -58,10 +51,8 @@ impl Handle {
     /// Waits until a request of this size fits the budget. One that is larger than the budget
     /// takes all of it and goes alone.
     pub(crate) async fn permit(&self, bytes: usize) -> Result<OwnedSemaphorePermit, RequestError> {
-        let wanted = bytes.div_ceil(BYTES_PER_PERMIT).clamp(1, PERMITS);
-        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-        let permit = Arc::clone(&self.permits).acquire_many_owned(wanted).await;
-        permit.map_err(|_closed| RequestError::closed(false))
+        let permit = self.budget.permit(bytes).await;
+        permit.ok_or_else(|| RequestError::closed(false))
     }
 
     /// Hands a command to the task. When the task is gone the command is dropped, and with it the

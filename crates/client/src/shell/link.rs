@@ -1,6 +1,6 @@
 //! One connection on its stream.
 //!
-//! Owns: the handshake over a fresh stream, and moving bytes between stream and [`Connection`].
+//! Owns: the handshake over a fresh stream, and moving bytes between stream and [`Endpoint`].
 //! Refuses to know: requests, and what happens after the connection is lost.
 
 use std::future::Future;
@@ -11,9 +11,8 @@ use std::task::{Context, Poll};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::endpoint::{Endpoint, OpenError};
 use super::job::Loss;
-use crate::core::{Connection, ConnectionConfig, Event};
-use crate::error::ConnectError;
 
 /// Room for one read. Payloads are slices of it.
 const READ_BYTES: usize = 128 * 1024;
@@ -30,12 +29,12 @@ pub(super) struct Link<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
     /// Shakes hands over a fresh stream.
-    pub(super) async fn open<C>(
+    pub(super) async fn open<E: Endpoint>(
         stream: S,
-        config: &ConnectionConfig,
+        config: &E::Config,
         now_ms: u64,
-    ) -> Result<(Self, Connection<C>), ConnectError> {
-        let mut connection = Connection::new(config, now_ms).map_err(ConnectError::Unencodable)?;
+    ) -> Result<(Self, E), E::OpenError> {
+        let mut connection = E::begin(config, now_ms)?;
         let mut link = Self {
             stream,
             input: BytesMut::with_capacity(READ_BYTES),
@@ -43,39 +42,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
         };
         link.stream.write_all(connection.output()).await?;
         link.stream.flush().await?;
-        connection.on_sent(connection.output().len());
+        connection.on_sent(connection.output().len(), now_ms);
         loop {
             if link.stream.read_buf(&mut link.input).await? == 0 {
                 let error = io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection before it answered the handshake",
                 );
-                return Err(ConnectError::Io(error));
+                return Err(error.into());
             }
             let received = connection.receive(now_ms, &mut link.input);
-            match connection.next_event() {
-                Some(Event::Ready(_)) => return Ok((link, connection)),
-                Some(Event::Refused(rejection)) => return Err(ConnectError::Rejected(rejection)),
-                Some(_) | None => {}
+            if connection.is_accepted()? {
+                return Ok((link, connection));
             }
-            received.map_err(|error| ConnectError::NotFila {
-                reason: error.to_string(),
-            })?;
+            received.map_err(|error| E::OpenError::foreign(error.to_string()))?;
         }
     }
 
     /// Sends what the stream takes of the output. `true`: some was sent.
-    pub(super) fn poll_send<C>(
+    pub(super) fn poll_send<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
-        connection: &mut Connection<C>,
+        connection: &mut E,
+        now_ms: u64,
     ) -> Result<bool, Loss> {
         let mut has_sent = false;
         while !connection.output().is_empty() {
             match Pin::new(&mut self.stream).poll_write(cx, connection.output()) {
                 Poll::Pending => return Ok(has_sent),
                 Poll::Ready(Ok(0)) => return Err(Loss::new("the connection takes no more bytes")),
-                Poll::Ready(Ok(bytes)) => connection.on_sent(bytes),
+                Poll::Ready(Ok(bytes)) => connection.on_sent(bytes, now_ms),
                 Poll::Ready(Err(error)) => return Err(Loss::new(error.to_string())),
             }
             has_sent = true;
@@ -92,10 +88,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
     }
 
     /// Reads once and hands the bytes to the connection. `true`: some came.
-    pub(super) fn poll_receive<C>(
+    pub(super) fn poll_receive<E: Endpoint>(
         &mut self,
         cx: &mut Context<'_>,
-        connection: &mut Connection<C>,
+        connection: &mut E,
         now_ms: u64,
     ) -> Result<bool, Loss> {
         let missing = connection.missing_bytes(&self.input).max(READ_BYTES_MIN);

@@ -13,12 +13,17 @@
 //! share frames. A command is bounded by the permit it holds (see [`handle`]), so the channel needs
 //! no bound of its own.
 
+pub(crate) mod budget;
+mod connection;
 pub(crate) mod dial;
 pub(crate) mod driver;
+pub(crate) mod endpoint;
 mod gather;
 pub(crate) mod handle;
 pub(crate) mod job;
-mod link;
+pub(crate) mod link;
+#[cfg(test)]
+pub(crate) mod pipe;
 mod results;
 pub(crate) mod subscriptions;
 mod task;

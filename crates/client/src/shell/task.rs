@@ -1,7 +1,7 @@
 //! The task behind a client: it serves one connection after the other.
 //!
 //! Owns: the loop over connections, time, and the bounds on waiting for a connection.
-//! Refuses to know: what commands and events mean; that is the [`Driver`]'s.
+//! Refuses to know: what commands and events mean; that is the driver's.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, RandomState};
@@ -13,13 +13,10 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use super::dial::Dial;
-use super::driver::Driver;
-use super::handle::{Command, Handle};
-use super::job::{Group, Loss};
+use super::endpoint::{Drive, Endpoint, OpenError};
+use super::job::Loss;
 use super::link::Link;
-use crate::core::{Connection, ConnectionConfig};
-use crate::error::ConnectError;
-use crate::policy::{OverloadRetry, ReconnectPolicy};
+use crate::policy::ReconnectPolicy;
 
 /// Commands taken at a time; more wait for the next turn.
 const COMMANDS_PER_TURN: usize = 1_024;
@@ -28,25 +25,33 @@ const CLOSE_WAIT_MS: u64 = 5_000;
 
 /// How a client connects and what it does when that fails.
 #[derive(Debug, Clone)]
-pub(crate) struct TaskConfig {
-    pub(crate) connection: ConnectionConfig,
+pub(crate) struct TaskConfig<C> {
+    pub(crate) connection: C,
     pub(crate) connect_timeout_ms: u64,
     pub(crate) reconnect: ReconnectPolicy,
-    pub(crate) overload: OverloadRetry,
 }
 
-/// Opens the first connection, then starts the task on the current runtime.
-pub(crate) async fn start<D: Dial>(
+/// What a driver's connections are opened with.
+type Config<V> = TaskConfig<<<V as Drive>::Endpoint as Endpoint>::Config>;
+/// Why they could not be opened.
+type Error<V> = <<V as Drive>::Endpoint as Endpoint>::OpenError;
+
+/// Opens the first connection, then starts the task on the current runtime. The task takes
+/// commands from this channel and ends when all its senders are dropped.
+pub(crate) async fn start<D: Dial, V: Drive>(
     mut dial: D,
-    config: TaskConfig,
-) -> Result<Handle, ConnectError> {
+    config: Config<V>,
+    mut driver: V,
+    commands: mpsc::UnboundedReceiver<V::Command>,
+) -> Result<(), Error<V>> {
     let clock = Clock {
         epoch: Instant::now(),
     };
-    let (link, connection) = open(&mut dial, &config, clock).await?;
-    let (sender, commands) = mpsc::unbounded_channel();
-    let handle = Handle::new(sender, config.overload);
-    let mut driver = Driver::new(config.overload);
+    // The question mark would take the error for one of I/O.
+    let (link, connection) = match open::<D, V::Endpoint>(&mut dial, &config, clock).await {
+        Ok(opened) => opened,
+        Err(error) => return Err(error),
+    };
     driver.attach(connection);
     let inbox = Inbox {
         commands,
@@ -61,21 +66,21 @@ pub(crate) async fn start<D: Dial>(
         inbox,
     };
     drop(tokio::spawn(task.run(link)));
-    Ok(handle)
+    Ok(())
 }
 
-async fn open<D: Dial>(
+async fn open<D: Dial, E: Endpoint>(
     dial: &mut D,
-    config: &TaskConfig,
+    config: &TaskConfig<E::Config>,
     clock: Clock,
-) -> Result<(Link<D::Stream>, Connection<Group>), ConnectError> {
+) -> Result<(Link<D::Stream>, E), E::OpenError> {
     let timeout_ms = config.connect_timeout_ms;
     let opening = async {
         let stream = dial.dial().await?;
         Link::open(stream, &config.connection, clock.now_ms()).await
     };
     let opened = timeout(Duration::from_millis(timeout_ms), opening).await;
-    opened.unwrap_or(Err(ConnectError::TimedOut { timeout_ms }))
+    opened.unwrap_or_else(|_elapsed| Err(E::OpenError::timed_out(timeout_ms)))
 }
 
 /// Milliseconds since the client was made.
@@ -100,15 +105,15 @@ impl Clock {
 
 /// The receiving end of the command channel.
 #[derive(Debug)]
-struct Inbox {
-    commands: mpsc::UnboundedReceiver<Command>,
-    taken: Vec<Command>,
+struct Inbox<C> {
+    commands: mpsc::UnboundedReceiver<C>,
+    taken: Vec<C>,
     is_ended: bool,
 }
 
-impl Inbox {
+impl<C> Inbox<C> {
     /// Passes waiting commands to the driver. `true`: there were some.
-    fn poll(&mut self, cx: &mut Context<'_>, driver: &mut Driver) -> bool {
+    fn poll<V: Drive<Command = C>>(&mut self, cx: &mut Context<'_>, driver: &mut V) -> bool {
         if self.is_ended {
             return false;
         }
@@ -159,15 +164,15 @@ impl Timer {
     }
 }
 
-struct Task<D> {
+struct Task<D, V: Drive> {
     dial: D,
-    config: TaskConfig,
+    config: Config<V>,
     clock: Clock,
-    driver: Driver,
-    inbox: Inbox,
+    driver: V,
+    inbox: Inbox<V::Command>,
 }
 
-impl<D: Dial> Task<D> {
+impl<D: Dial, V: Drive> Task<D, V> {
     async fn run(mut self, mut link: Link<D::Stream>) {
         loop {
             let lost = self.serve(&mut link).await;
@@ -226,7 +231,7 @@ impl<D: Dial> Task<D> {
         let Some(connection) = self.driver.connection() else {
             return Ok(false);
         };
-        is_busy |= link.poll_send(cx, connection)?;
+        is_busy |= link.poll_send(cx, connection, now_ms)?;
         let received = link.poll_receive(cx, connection, now_ms);
         // What came before an error still counts.
         self.driver.on_events(now_ms);
@@ -296,7 +301,7 @@ impl<D: Dial> Task<D> {
                 }
                 Err(error) => {
                     loss = Loss::new(error.to_string());
-                    if !error.retryable() {
+                    if !error.is_retryable() {
                         self.driver.give_up(&loss);
                         return None;
                     }
@@ -308,16 +313,16 @@ impl<D: Dial> Task<D> {
 }
 
 /// What goes on while there is no connection.
-struct Waiting<'a> {
-    driver: &'a mut Driver,
-    inbox: &'a mut Inbox,
+struct Waiting<'a, V: Drive> {
+    driver: &'a mut V,
+    inbox: &'a mut Inbox<V::Command>,
     clock: Clock,
     /// When waiting requests fail.
     refuse_at_ms: u64,
     loss: Loss,
 }
 
-impl Waiting<'_> {
+impl<V: Drive> Waiting<'_, V> {
     /// Takes commands until `event`; `None`: the client is to end.
     async fn until<F: Future>(&mut self, event: F) -> Option<F::Output> {
         let mut event = pin!(event);

@@ -1,7 +1,5 @@
 //! The client against a scripted peer over an in-memory pipe.
 
-use std::io;
-
 use bytes::{Buf, BytesMut};
 use tanda_wire::fila::control::HandshakeOk;
 use tanda_wire::fila::delivery::{DeliveryItem, DeliveryMeta, DeliveryWriter};
@@ -10,10 +8,10 @@ use tanda_wire::fila::frame::{
     FRAME_OVERHEAD_BYTES, FrameHeader, MAX_FRAME_DEFAULT, split_frame, write_body, write_frame,
 };
 use tanda_wire::fila::{Body, Capabilities, Opcode};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, duplex};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
-use crate::{Client, ClientBuilder, Dial};
+use crate::shell::pipe::Network;
+use crate::{Client, ClientBuilder};
 
 mod admin;
 mod consume;
@@ -22,49 +20,10 @@ mod produce;
 mod reconnect;
 mod tls;
 
-/// Bytes each direction of the pipe holds.
-const PIPE_BYTES: usize = 64 * 1024;
-
-/// Hands out the ends of pipes that a test made.
-struct PipeDial {
-    streams: mpsc::UnboundedReceiver<io::Result<DuplexStream>>,
-}
-
-impl Dial for PipeDial {
-    type Stream = DuplexStream;
-
-    async fn dial(&mut self) -> io::Result<DuplexStream> {
-        match self.streams.recv().await {
-            Some(stream) => stream,
-            None => std::future::pending().await,
-        }
-    }
-}
-
-/// Where a client under test connects to.
-struct Network {
-    streams: mpsc::UnboundedSender<io::Result<DuplexStream>>,
-}
-
 impl Network {
-    fn new() -> (Self, PipeDial) {
-        let (sender, streams) = mpsc::unbounded_channel();
-        (Self { streams: sender }, PipeDial { streams })
-    }
-
     /// Lets the next connection of the client succeed.
     fn peer(&self) -> Peer {
-        let (ours, theirs) = duplex(PIPE_BYTES);
-        self.streams.send(Ok(theirs)).unwrap();
-        Peer::over(ours)
-    }
-}
-
-impl Network {
-    /// Lets the next connection of the client fail.
-    fn refuse(&self) {
-        let error = io::Error::from(io::ErrorKind::ConnectionRefused);
-        self.streams.send(Err(error)).unwrap();
+        Peer::over(self.accept())
     }
 }
 

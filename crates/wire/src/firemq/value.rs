@@ -46,6 +46,32 @@ pub enum Value<'a> {
     },
 }
 
+macro_rules! from {
+    ($($type:ty => |$value:ident| $of:expr;)*) => {$(
+        impl<'a> From<$type> for Value<'a> {
+            fn from($value: $type) -> Self {
+                $of
+            }
+        }
+    )*};
+}
+
+from! {
+    bool => |value| Self::Bool(value);
+    u64 => |value| Self::Uint(value);
+    u32 => |value| Self::Uint(value.into());
+    u16 => |value| Self::Uint(value.into());
+    u8 => |value| Self::Uint(value.into());
+    i64 => |value| u64::try_from(value).map_or(Self::Int(value), Self::Uint);
+    i32 => |value| i64::from(value).into();
+    f32 => |value| Self::F32(value);
+    f64 => |value| Self::F64(value);
+    &'a str => |value| Self::Str(value);
+    &'a [u8] => |value| Self::Bin(value);
+    RawArray<'a> => |value| Self::Array(value);
+    RawMap<'a> => |value| Self::Map(value);
+}
+
 impl<'a> Value<'a> {
     /// Reads one whole value from the front of `r`, all inside it checked.
     pub(super) fn read(r: &mut Reader<'a>, depth: usize) -> Result<Self, SyntaxError> {
