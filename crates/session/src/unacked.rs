@@ -18,13 +18,18 @@ pub(crate) struct HeldMessage {
     pub(crate) id: MessageId,
     /// Where it was taken from.
     pub(crate) queue: QueueId,
-    /// The token of the consumer that got it; [`HeldMessage::GET`] for `basic.get`.
+    /// The token of the consumer that got it; [`HeldMessage::GET`] for `basic.get`,
+    /// [`HeldMessage::LOST`] when the broker took it back.
     pub(crate) consumer: u32,
 }
 
 impl HeldMessage {
     /// No consumer has this token.
     pub(crate) const GET: u32 = 0;
+
+    /// Nor this one. Somebody else may have the message by now: what the peer says of it counts no
+    /// more.
+    pub(crate) const LOST: u32 = u32::MAX;
 
     /// What it costs to remember one, in bytes.
     pub(crate) const BYTES: usize = size_of::<Entry>();
@@ -126,6 +131,16 @@ impl Unacked {
         let gone = self.holes - before;
         self.trim();
         gone
+    }
+
+    /// The broker took back what a consumer had; the peer does not know it yet. Returns how many
+    /// these are.
+    pub(crate) fn lose(&mut self, consumer: u32) -> usize {
+        let messages = self.entries.iter_mut();
+        let messages = messages.filter_map(|entry| entry.message.as_mut());
+        let lost = messages.filter(|message| message.consumer == consumer);
+        lost.map(|message| message.consumer = HeldMessage::LOST)
+            .count()
     }
 
     /// Puts back what was taken, in any order.

@@ -97,7 +97,10 @@ impl Open {
         let change = match shared {
             Some(limit) => {
                 let held = channel.unacked.iter();
-                let held = held.filter(|it| it.consumer != HeldMessage::GET).count();
+                let limited = |it: &HeldMessage| {
+                    it.consumer != HeldMessage::GET && it.consumer != HeldMessage::LOST
+                };
+                let held = held.filter(limited).count();
                 let held = i64::try_from(held).unwrap_or(i64::MAX);
                 Some(PoolChange::Set(i64::from(limit).saturating_sub(held)))
             }

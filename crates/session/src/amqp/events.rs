@@ -160,6 +160,10 @@ impl Open {
             ));
             return self.fail_channel(link, number, &fault);
         }
+        if let SubscriptionEnd::AckTimedOut { .. } = reason {
+            self.lose(number, token);
+            self.grant(link);
+        }
         let Some(consumer) = self.consumers.by_token.remove(&token) else {
             return;
         };

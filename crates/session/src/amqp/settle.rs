@@ -122,12 +122,34 @@ impl Open {
 
     #[inline]
     fn settle_one(&mut self, number: u16, message: HeldMessage, settlement: Settlement) {
+        if message.consumer == HeldMessage::LOST {
+            return;
+        }
         self.settled.push(message.settled(settlement));
         if message.consumer == HeldMessage::GET {
             return;
         }
         add(&mut self.freed, message.consumer, 1);
         add(&mut self.pool_freed, number, 1);
+    }
+
+    /// The broker took back what a consumer of the channel had.
+    pub(super) fn lose(&mut self, number: u16, consumer: u32) {
+        let Some(channel) = self.channels.find(number) else {
+            return;
+        };
+        let mut lost = channel.unacked.lose(consumer);
+        if let Mode::Tx(tx) = &mut channel.mode {
+            let before = tx.settled.len();
+            tx.settled
+                .retain(|(_, message, _)| message.consumer != consumer);
+            lost += before - tx.settled.len();
+        }
+        add(
+            &mut self.pool_freed,
+            number,
+            i64::try_from(lost).unwrap_or(i64::MAX),
+        );
     }
 
     /// Settled in a transaction that was committed.
@@ -166,6 +188,7 @@ impl Open {
         let items = ended
             .unacked
             .iter()
+            .filter(|message| message.consumer != HeldMessage::LOST)
             .map(|message| message.settled(Settlement::Requeue));
         Self::settle_now(link, items.collect());
         if ended.shared_prefetch.is_some() {
@@ -204,6 +227,7 @@ fn settle_in_tx(channel: &mut Channel, which: Which, settlement: Settlement) -> 
         let message = message.ok_or_else(|| unknown_tag(which.tag))?;
         taken.push((which.tag, message, settlement));
     }
+    taken.retain(|(_, message, _)| message.consumer != HeldMessage::LOST);
     if let Mode::Tx(tx) = &mut channel.mode {
         tx.settled.append(&mut taken);
     }

@@ -364,6 +364,10 @@ fn pitfall_48_an_ack_that_is_too_late_ends_the_consumer_or_the_channel() {
         },
     );
     assert_eq!(peer.bytes(), b"");
+    // Somebody else may have the message: nothing is said of it to the engine.
+    let requests = peer.requests();
+    let settles = |it: &Request| matches!(it, Request::Settle { .. });
+    assert!(!requests.iter().any(settles), "{requests:?}");
     let identity = std::sync::Arc::new(Unrestricted::new("guest"));
     let mut peer = Peer::open_as(AmqpConfig::default(), &[], identity);
     peer.open_channel(1);
