@@ -184,7 +184,8 @@ impl Engine {
         }
         self.atomic.touched = touched;
         let mut stored_in = core::mem::take(&mut self.atomic.stored_in);
-        for index in &stored_in {
+        // What is in memory only waits for nothing.
+        for index in stored_in.iter().filter(|_| count > 0) {
             let queue = self.queues.at_mut(*index);
             (queue.last_lsn, queue.stored_lsn) = (end, end);
         }

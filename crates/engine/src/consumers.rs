@@ -270,9 +270,12 @@ impl Consumer {
         }
     }
 
-    /// What a delivery took away, `count` deliveries that never left give back.
+    /// What a delivery took away, `count` deliveries that never left give back. Who only holds what
+    /// it has, or got one message, takes no other for it.
     pub(crate) fn give_credit(&mut self, conn: &mut Conn, count: u32) {
-        self.credit = self.credit.map(|left| left.saturating_add(count));
+        if self.standing == Standing::Live {
+            self.credit = self.credit.map(|left| left.saturating_add(count));
+        }
         if let Some(pool) = self.terms.pool {
             conn.change_pool(pool, PoolChange::Add(i64::from(count)));
         }

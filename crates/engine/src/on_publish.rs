@@ -120,30 +120,11 @@ impl Engine {
         }
         targets.sort_unstable_by_key(|(index, _)| *index);
         targets.dedup_by_key(|(index, _)| *index);
-        let (mut stored, mut duplicate, mut body) = (None, None, None);
-        let mut waits = false;
-        for (index, keys) in targets {
-            let Some(keys) = keys else {
-                self.finish_store(cx);
-                self.wait_for_script(index, new, answer);
-                waits = true;
-                continue;
-            };
-            if let Some(id) = self.remembered(cx, index, keys.dedup) {
-                duplicate = duplicate.or(Some(id));
-                continue;
-            }
-            self.finish_store(cx);
-            let id = self.store_message(cx, index, &incoming, &keys, body);
-            let at = self.finish_store(cx);
-            body = body.or(at);
-            stored = stored.or(Some(id));
-        }
-        let stored = stored.map(PublishResult::Stored);
-        stored
-            .or_else(|| duplicate.map(PublishResult::Duplicate))
-            .or_else(|| waits.then_some(UNDECIDED))
-            .ok_or(PublishError::QueueNotFound)
+        // One record, so that the second queue's content is where the first one's is wherever a
+        // start moves it.
+        self.atomically(cx, |engine, cx| {
+            engine.store_in_targets(cx, targets, new, answer)
+        })
     }
 
     /// One of several targets: it must take the message, or none gets it. Without keys when a

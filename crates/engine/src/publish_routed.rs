@@ -1,7 +1,7 @@
 //! Messages go to the queues that exchanges give them to.
 
 use crate::engine::{Cx, Engine};
-use crate::incoming::Incoming;
+use crate::incoming::{Incoming, Keys};
 use crate::queues::QueueIndex;
 use crate::script::{NewAnswer, UNDECIDED};
 use crate::topology::LastRoute;
@@ -28,10 +28,60 @@ impl Engine {
         }
     }
 
+    /// Stores a message in queues that take it, unless they remember it.
+    pub(crate) fn store_in_targets(
+        &mut self,
+        cx: &mut Cx<'_>,
+        targets: Vec<(QueueIndex, Option<Keys>)>,
+        new: (&PublishItem, &PublishBatch, usize),
+        answer: &mut NewAnswer,
+    ) -> Result<PublishResult, PublishError> {
+        let (item, batch, _) = new;
+        let incoming = Incoming::new(item, &batch.data);
+        let (mut stored, mut duplicate, mut body) = (None, None, None);
+        let mut waits = false;
+        for (index, keys) in targets {
+            let Some(keys) = keys else {
+                self.finish_store(cx);
+                self.wait_for_script(index, new, answer);
+                waits = true;
+                continue;
+            };
+            if let Some(id) = self.remembered(cx, index, keys.dedup) {
+                duplicate = duplicate.or(Some(id));
+                continue;
+            }
+            self.finish_store(cx);
+            let id = self.store_message(cx, index, &incoming, &keys, body);
+            let at = self.finish_store(cx);
+            body = body.or(at);
+            stored = stored.or(Some(id));
+        }
+        let stored = stored.map(PublishResult::Stored);
+        stored
+            .or_else(|| duplicate.map(PublishResult::Duplicate))
+            .or_else(|| waits.then_some(UNDECIDED))
+            .ok_or(PublishError::QueueNotFound)
+    }
+
     /// One body for several queues: every queue that takes the message gets it, also when another
     /// one refuses; then it is refused. Queues with scripts decide later, each on its own, with a
     /// body of their own.
     fn store_in_each(
+        &mut self,
+        cx: &mut Cx<'_>,
+        queues: &[QueueIndex],
+        new: (&PublishItem, &PublishBatch, usize),
+        answer: &mut NewAnswer,
+    ) -> Result<PublishResult, PublishError> {
+        // One record: a start may move the newest records, and what points from one into another
+        // would then point nowhere.
+        self.atomically(cx, |engine, cx| {
+            engine.store_in_several(cx, queues, new, answer)
+        })
+    }
+
+    fn store_in_several(
         &mut self,
         cx: &mut Cx<'_>,
         queues: &[QueueIndex],

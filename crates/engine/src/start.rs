@@ -65,8 +65,22 @@ impl Engine {
         };
         self.delete_transient(cx);
         self.run_timers(cx);
+        self.drop_overflows(cx);
         self.make_pages(cx, u32::MAX);
         Ok(())
+    }
+
+    /// What consumers held before is ready again, and counts: queues that declare a maximum keep to
+    /// it.
+    fn drop_overflows(&mut self, cx: &mut Cx<'_>) {
+        let limited = self.queues.iter().filter(|(_, queue)| {
+            let policy = queue.config.amqp.as_ref();
+            policy.is_some_and(|policy| policy.is_limited())
+        });
+        let limited: Vec<QueueIndex> = limited.map(|(index, _)| index).collect();
+        for index in limited {
+            self.drop_overflow(cx, index);
+        }
     }
 
     /// Leader state of one queue, from its messages in position order.

@@ -1,7 +1,8 @@
 //! Messages and settlements that take effect together or not at all.
 //!
 //! First everything is looked at without changing anything; when nothing is refused, everything is
-//! done in one atomic step.
+//! done in one atomic step. A settlement of what is not leased any more refuses nothing: its
+//! message has left another way, and whoever commits is not to lose what else he said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,11 @@ const NOT_STORED: PublishResult = PublishResult::Stored(MessageId::NIL);
 /// What is to be stored, before anything is.
 type Checked = Result<Vec<Target>, PublishError>;
 
+/// Nothing may be done because of this settlement.
+fn is_refusal(result: &SettleResult) -> bool {
+    !matches!(result, Ok(_) | Err(SettleError::MessageNotFound))
+}
+
 impl Engine {
     pub(crate) fn on_transaction(
         &mut self,
@@ -37,8 +43,7 @@ impl Engine {
         self.finish_store(cx);
         let checked = self.check_publishes(cx, publish);
         let settled = self.check_settlements(settle);
-        let is_refused =
-            checked.iter().any(Result::is_err) || settled.iter().any(SettleResult::is_err);
+        let is_refused = checked.iter().any(Result::is_err) || settled.iter().any(is_refusal);
         let (published, settled, after) = if is_refused {
             let published = checked.into_iter().map(|result| match result {
                 Ok(_) => NOT_STORED,

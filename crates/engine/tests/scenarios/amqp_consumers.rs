@@ -376,3 +376,24 @@ fn what_never_left_is_given_back_with_its_credit() {
     assert_eq!(b.told_consumers(), ["w: a b"]);
     assert_eq!(b.held("jobs"), (1, 2));
 }
+
+#[test]
+fn who_got_a_message_that_never_left_takes_no_other_for_it() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(c, durable("jobs"));
+    b.send(&jobs(["a", "b"]));
+    let spec = GetSpec {
+        queue: "jobs".to_owned(),
+        ..GetSpec::default()
+    };
+    let got = b.get_with(c, spec).unwrap();
+    let batch = got.batch.unwrap();
+    let (now, h) = (b.h.now, &mut b.h);
+    h.engine.undelivered(now, &mut h.journal, c, &batch);
+    h.engine.assert_invariants();
+    b.run();
+    assert_eq!(b.held("jobs"), (2, 0));
+    let other = b.client();
+    assert_eq!(b.get(other, "jobs"), ("a".to_owned(), 1));
+}

@@ -752,3 +752,17 @@ fn a_length_of_0_keeps_nothing_and_higher_priorities_may_give_way() {
     );
     assert_eq!(b.get(c, "jobs"), ("e".to_owned(), 1));
 }
+
+#[test]
+fn what_was_held_before_a_restart_counts_after_it() {
+    let mut b = broker();
+    let c = b.client();
+    b.declared(c, with_args("jobs", &[("x-max-length", Value::I32(2))]));
+    b.consumer(c, "w", consume("jobs", Some(2)));
+    b.send(&jobs(["a", "b", "c", "d"]));
+    assert_eq!(b.held("jobs"), (2, 2));
+    b.restart(0);
+    assert_eq!(b.held("jobs"), (2, 0));
+    let c = b.client();
+    assert_eq!(b.get(c, "jobs"), ("c".to_owned(), 1));
+}

@@ -194,7 +194,7 @@ impl Broker {
         self.run();
     }
 
-    fn get_with(&mut self, conn: ConnId, spec: GetSpec) -> Result<Got, GetError> {
+    pub(crate) fn get_with(&mut self, conn: ConnId, spec: GetSpec) -> Result<Got, GetError> {
         let token = self.h.token();
         let reply = ReplyTo { conn, token };
         let mut out = self.h.handle(Request::Get { reply, spec });

@@ -133,14 +133,6 @@ fn nothing_happens_when_a_part_is_refused() {
     b.ack("jobs", ["a"]);
     let records = b.h.journal.records.len();
     let refused = |what: &[&str]| what.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
-    // A message that is not leased.
-    let done = [("b", Settlement::Ack), ("a", Settlement::Ack)];
-    let told = commit(&mut b, &[job("x")], &done);
-    assert_eq!(told, (refused(&["not stored"]), vec![OK, NOT_LEASED]));
-    // One that is settled twice.
-    let done = [("b", Settlement::Ack), ("b", Settlement::Requeue)];
-    let told = commit(&mut b, &[job("x")], &done);
-    assert_eq!(told, (refused(&["not stored"]), vec![OK, NOT_LEASED]));
     // What a session refuses.
     let done = [("b", Settlement::Refused(SettleError::Forbidden))];
     let told = commit(&mut b, &[], &done);
@@ -168,6 +160,26 @@ fn nothing_happens_when_a_part_is_refused() {
     let done = [("b", Settlement::Ack), ("c", Settlement::Ack)];
     let told = commit(&mut b, &messages[..2], &done);
     assert_eq!(told, (refused(&["x", "y"]), vec![OK, OK]));
+}
+
+#[test]
+fn a_settlement_that_comes_too_late_takes_nothing_else_along() {
+    let mut b = two_queues();
+    b.worker("w", "jobs", None);
+    b.send(&jobs(["a", "b", "c"]));
+    b.ack("jobs", ["a"]);
+    // Of a message that is not leased any more, and of one that is settled twice.
+    let done = [
+        ("b", Settlement::Ack),
+        ("a", Settlement::Ack),
+        ("b", Settlement::Requeue),
+    ];
+    let told = commit(&mut b, &[to("full", "x")], &done);
+    let settled = vec![OK, NOT_LEASED, NOT_LEASED];
+    assert_eq!(told, (vec!["x".to_owned()], settled));
+    assert_eq!((b.held("jobs"), b.held("full")), ((0, 1), (1, 0)));
+    b.restart(0);
+    assert_eq!(b.held("full"), (1, 0));
 }
 
 #[test]

@@ -198,11 +198,12 @@ fn a_body_lies_in_the_log_once_and_the_answer_waits_for_all_queues() {
     assert!(matches!(result, PublishResult::Stored(_)), "{result:?}");
     assert_eq!(after, w.h.journal.end);
     let records = &w.h.journal.records[before..];
-    assert_eq!(records.len(), 3);
-    let with_body = records
-        .iter()
-        .filter(|(_, it)| it.windows(4).any(|it| it == b"body"));
-    assert_eq!(with_body.count(), 1);
+    // One record: a start that moves it takes the body along.
+    let [(_, record)] = records else {
+        panic!("{} records", records.len())
+    };
+    let bodies = record.windows(4).filter(|it| it == b"body");
+    assert_eq!(bodies.count(), 1);
     w.h.restart(0);
     assert_eq!(w.depths(), [1, 1, 1, 0]);
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::support::{CONSUMER, PRODUCER, START, World, config, named, publish_batch, span, sub};
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, DeclareQueue, Event, Form, LeaseMode, PublishBatch,
-    PublishItem, PublishResult, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem, SettleQueue,
-    Settlement, SubscribeSpec,
+    PublishItem, PublishResult, PublishTarget, QueueId, QueueSpec, ReplyTo, Request, SettleBatch,
+    SettleItem, SettleQueue, Settlement, SubscribeSpec,
 };
 use tanda_wal::mem_disk::MemDisk;
 
@@ -35,7 +35,7 @@ fn to_both(payloads: &[Vec<u8>]) -> PublishBatch {
     batch.data = data.into();
     batch.items.extend(second.items.into_iter().map(|mut item| {
         item.content.start += shift;
-        if let tanda_engine::PublishTarget::Name(name) = &mut item.target {
+        if let PublishTarget::Name(name) = &mut item.target {
             name.start += shift;
         }
         item
@@ -301,4 +301,49 @@ fn a_dead_letter_is_in_one_queue_after_a_crash_at_any_disk_call() {
         }
     }
     assert!(between > 0, "no crash in between");
+}
+
+/// One message to both queues `out1` and `out2`, with one body.
+fn fan_out(world: &mut World, n: usize) {
+    let mut batch = publish_batch("out1", &[payload(n)]);
+    // Each queue's dead-letter queue has the id after its own.
+    batch.routes = [3, 5].map(QueueId).to_vec();
+    for item in &mut batch.items {
+        item.target = PublishTarget::Queues(span(0, 2));
+    }
+    let reply = ReplyTo {
+        conn: PRODUCER,
+        token: 700,
+    };
+    world.handle(Request::Publish { reply, batch });
+}
+
+#[test]
+fn a_body_that_two_queues_share_is_found_when_a_start_moves_it() {
+    let mut found_both = 0;
+    for flushes in 0..4 {
+        let mut world = World::reopened(MemDisk::new(9), START, config());
+        for name in QUEUES {
+            world.create(named(name));
+        }
+        world.settle_down();
+        for n in 0..flushes {
+            fan_out(&mut world, n);
+            world.run();
+            // On disk, and nothing says so yet: the next start takes it along to a new segment.
+            world.flush();
+        }
+        let now = world.now;
+        let mut world = World::reopened(world.disk.kill(), now, config());
+        let found = contents(&mut world);
+        for n in 0..flushes {
+            assert_eq!(
+                found.get(&(n, "out1")),
+                found.get(&(n, "out2")),
+                "{n}: {found:?}"
+            );
+            found_both += usize::from(found.contains_key(&(n, "out2")));
+        }
+    }
+    assert!(found_both > 0, "nothing was found");
 }

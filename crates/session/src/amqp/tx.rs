@@ -120,8 +120,11 @@ impl Open {
             self.note_freed(number, message);
         }
         self.grant(link);
+        let mut rest = stored;
         for segment in &published.segments {
-            self.say_returned(link, published, segment, stored);
+            let (mine, others) = rest.split_at_checked(segment.count).unwrap_or((rest, &[]));
+            rest = others;
+            self.say_returned(link, published, segment, mine);
         }
         link.outbound.method(number, tx::CommitOk {});
     }

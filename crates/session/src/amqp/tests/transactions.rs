@@ -151,6 +151,38 @@ fn pitfall_55_returns_come_before_the_commit_is_answered() {
 }
 
 #[test]
+fn each_message_of_a_transaction_comes_back_for_its_own_result() {
+    let mut peer = transactional();
+    for mandatory in [false, true, true] {
+        let publish = basic::Publish {
+            mandatory,
+            ..basic::Publish::default()
+        };
+        let body = if mandatory { b"told" } else { b"mute" };
+        peer.send(&message(1, publish, &PropertyValues::default(), body));
+    }
+    peer.say(1, tx::Commit {});
+    let request = peer.request();
+    let Request::Transaction { reply, .. } = request else {
+        panic!("{request:?}")
+    };
+    let published = vec![
+        PublishResult::Stored(id(1)),
+        PublishResult::Stored(id(2)),
+        PublishResult::Unroutable,
+    ];
+    peer.event(Event::Committed {
+        token: reply.token,
+        published,
+        settled: vec![],
+    });
+    let lines = peer.lines();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines[0].contains("NO_ROUTE") && lines[2].contains("told"));
+    assert_eq!(lines[3], line(1, tx::CommitOk {}));
+}
+
+#[test]
 fn pitfall_55_a_missing_exchange_is_found_when_publishing() {
     let mut peer = transactional();
     let publish = basic::Publish {
