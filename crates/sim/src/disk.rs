@@ -147,7 +147,11 @@ impl DiskFile for SimFile {
             | Canary::NoTimers
             | Canary::StaleKeys
             | Canary::ForgottenRevocations
-            | Canary::FreedSegment => false,
+            | Canary::FreedSegment
+            | Canary::ForgottenBindings
+            | Canary::LostDeadLetters
+            | Canary::EarlyConfirms
+            | Canary::DoubleRequeues => false,
         };
         if does_nothing {
             return Ok(());

@@ -28,6 +28,7 @@ mod world;
 
 pub use failure::Failure;
 pub use history::Counts;
+pub use history::amqp::AmqpCounts;
 pub use world::{Report, run};
 
 /// Settings of a run.
@@ -99,4 +100,12 @@ pub enum Canary {
     NoTimers,
     /// The oldest segment is gone after a crash, as if nothing in it were needed any more.
     FreedSegment,
+    /// One binding in three is answered and forgotten.
+    ForgottenBindings,
+    /// Rejected messages leave their queue, and arrive nowhere.
+    LostDeadLetters,
+    /// AMQP messages are confirmed before they are on disk.
+    EarlyConfirms,
+    /// One in five messages that come again come twice.
+    DoubleRequeues,
 }

@@ -15,7 +15,9 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            drained-early|no-timers|forgotten-purges|
                            backup-gaps|sorted-deliveries|turned-bits|kept-files|
                            ignored-scripts|forgotten-decisions|forgotten-throttles|
-                           freed-segment|stale-keys|forgotten-revocations]
+                           freed-segment|stale-keys|forgotten-revocations|
+                           forgotten-bindings|lost-dead-letters|early-confirms|
+                           double-requeues]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -110,6 +112,10 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "forgotten-revocations" => Canary::ForgottenRevocations,
                     "no-timers" => Canary::NoTimers,
                     "freed-segment" => Canary::FreedSegment,
+                    "forgotten-bindings" => Canary::ForgottenBindings,
+                    "lost-dead-letters" => Canary::LostDeadLetters,
+                    "early-confirms" => Canary::EarlyConfirms,
+                    "double-requeues" => Canary::DoubleRequeues,
                     _ => return None,
                 };
             }

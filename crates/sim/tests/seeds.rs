@@ -1,6 +1,6 @@
 //! A fixed set of seeds, the same bytes twice, and bugs built in on purpose.
 
-use tanda_sim::{Canary, Counts, Options, Report, run};
+use tanda_sim::{AmqpCounts, Canary, Counts, Options, Report, run};
 
 /// Seeds of the fixed set. Others are run with the program of this crate.
 const SEEDS: u64 = 60;
@@ -16,6 +16,7 @@ fn passes(seed: u64) -> Report {
 #[test]
 fn the_fixed_seeds_hold_every_promise() {
     let mut sum = Counts::default();
+    let mut amqp = AmqpCounts::default();
     let (mut starts, mut backups) = (0, 0);
     for seed in 0..SEEDS {
         let report = passes(seed);
@@ -32,6 +33,16 @@ fn the_fixed_seeds_hold_every_promise() {
         sum.forbidden += counts.forbidden;
         sum.turned_away += counts.turned_away;
         sum.inherited += counts.inherited;
+        let counts = report.amqp;
+        amqp.confirmed += counts.confirmed;
+        amqp.refused += counts.refused;
+        amqp.returned += counts.returned;
+        amqp.redelivered += counts.redelivered;
+        amqp.dead_lettered += counts.dead_lettered;
+        amqp.acked += counts.acked;
+        amqp.requeued += counts.requeued;
+        amqp.committed += counts.committed;
+        amqp.unknown_commits += counts.unknown_commits;
     }
     // A set of seeds that does nothing proves nothing.
     let all = [
@@ -52,6 +63,18 @@ fn the_fixed_seeds_hold_every_promise() {
         all.iter().all(|count| *count > SEEDS),
         "{sum:?}, {starts} starts"
     );
+    let all = [
+        amqp.confirmed,
+        amqp.refused,
+        amqp.returned,
+        amqp.redelivered,
+        amqp.dead_lettered,
+        amqp.acked,
+        amqp.requeued,
+        amqp.committed,
+        amqp.unknown_commits,
+    ];
+    assert!(all.iter().all(|count| *count > 5), "{amqp:?}");
 }
 
 #[test]
@@ -265,4 +288,42 @@ fn files_that_never_go_are_found() {
 fn segments_freed_too_early_are_found() {
     let found = found(Canary::FreedSegment);
     assert!(found.contains(&"the broker recovers"), "{found:?}");
+}
+
+/// What the first seed that finds a bug among AMQP clients calls it, within so many seeds.
+fn found_by_amqp(canary: Canary, seeds: u64) -> Option<&'static str> {
+    let options = Options {
+        canary,
+        ..Options::default()
+    };
+    let mut runs = (0..seeds).filter_map(|seed| run(seed, &options).err());
+    runs.find_map(|failure| {
+        failure
+            .invariant
+            .contains("AMQP")
+            .then_some(failure.invariant)
+    })
+}
+
+#[test]
+fn bindings_that_are_forgotten_are_found() {
+    assert!(found_by_amqp(Canary::ForgottenBindings, 40).is_some());
+}
+
+#[test]
+fn dead_letters_that_arrive_nowhere_are_found() {
+    let found = found_by_amqp(Canary::LostDeadLetters, 40);
+    assert_eq!(found, Some("nothing that AMQP confirmed is lost"));
+}
+
+#[test]
+fn early_confirms_are_found() {
+    let found = found_by_amqp(Canary::EarlyConfirms, 80);
+    assert_eq!(found, Some("nothing that AMQP confirmed is lost"));
+}
+
+#[test]
+fn messages_given_back_that_come_twice_are_found() {
+    let found = found_by_amqp(Canary::DoubleRequeues, 40);
+    assert_eq!(found, Some("one AMQP message, one place"));
 }

@@ -1,9 +1,10 @@
-//! Clients as seeded state machines that speak Fila bytes.
+//! Clients as seeded state machines that speak Fila or AMQP bytes.
 //!
 //! Each has a random stream of its own. They know what they sent and saw; what it proves is the
 //! history's to say.
 
 mod admin;
+mod amqp;
 mod consumer;
 mod key_admin;
 mod peer;
@@ -21,6 +22,7 @@ use crate::random::Random;
 use crate::trace::Trace;
 
 pub(crate) use admin::{Admin, Counters, SCRIPT};
+pub(crate) use amqp::{AmqpClient, Job, Taking};
 pub(crate) use consumer::{Consumer, Manner};
 pub(crate) use peer::{Hello, Incoming, Peer};
 pub(crate) use producer::Producer;
@@ -37,6 +39,7 @@ pub(crate) enum Role {
     Producer(Producer),
     Consumer(Consumer),
     Admin(Admin),
+    Amqp(Box<AmqpClient>),
 }
 
 impl Role {
@@ -65,6 +68,7 @@ impl Role {
                 admin.on_error(request_id, &error, cx);
                 Ok(())
             }
+            Self::Amqp(_) => Ok(()),
         }
     }
 
@@ -73,7 +77,7 @@ impl Role {
         match self {
             Self::Admin(_) => true,
             Self::Consumer(consumer) => consumer.is_drainer(),
-            Self::Producer(_) => false,
+            Self::Producer(_) | Self::Amqp(_) => false,
         }
     }
 }
@@ -103,6 +107,39 @@ impl Client {
         self.peer = Some(Peer::new(conn, hello));
     }
 
+    /// It has no connection.
+    pub(crate) const fn is_away(&self) -> bool {
+        match &self.role {
+            Role::Amqp(client) => client.link.is_none(),
+            Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => self.peer.is_none(),
+        }
+    }
+
+    /// Its connection, and what it has said there.
+    pub(crate) fn outgoing(&mut self) -> Option<(u64, &mut Vec<u8>)> {
+        match &mut self.role {
+            Role::Amqp(client) => {
+                let link = client.link.as_mut()?;
+                Some((link.conn, &mut link.out))
+            }
+            Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => {
+                let peer = self.peer.as_mut()?;
+                Some((peer.conn, &mut peer.out))
+            }
+        }
+    }
+
+    /// It ends its sending side.
+    pub(crate) fn end(&mut self) {
+        if let Role::Amqp(client) = &mut self.role {
+            if let Some(link) = &mut client.link {
+                link.has_ended = true;
+            }
+        } else if let Some(peer) = &mut self.peer {
+            peer.has_ended = true;
+        }
+    }
+
     /// A change of the key it shows was answered, when so many bytes had been sent to it.
     pub(crate) fn on_key_changed(&mut self, sent_bytes: u64, cx: &mut Cx<'_>) {
         if let (Role::Consumer(consumer), Some(peer)) = (&mut self.role, &self.peer) {
@@ -112,6 +149,12 @@ impl Client {
 
     /// One step of its own accord.
     pub(crate) fn act(&mut self, cx: &mut Cx<'_>) {
+        if let Role::Amqp(client) = &mut self.role {
+            if !self.is_resting {
+                client.act(&mut self.random, cx);
+            }
+            return;
+        }
         let Some(peer) = self
             .peer
             .as_mut()
@@ -126,11 +169,15 @@ impl Client {
             Role::Producer(producer) => producer.act(&mut self.random, peer, cx),
             Role::Consumer(consumer) => consumer.act(&mut self.random, peer, cx),
             Role::Admin(admin) => admin.act(&mut self.random, peer, cx),
+            Role::Amqp(_) => {}
         }
     }
 
     /// Bytes came from the broker.
     pub(crate) fn on_bytes(&mut self, bytes: &[u8], cx: &mut Cx<'_>) -> Check {
+        if let Role::Amqp(client) = &mut self.role {
+            return client.on_bytes(bytes, cx);
+        }
         let Some(peer) = &mut self.peer else {
             return Ok(());
         };
@@ -144,6 +191,7 @@ impl Client {
                 Role::Producer(producer) => producer.on_frame(&mut self.random, &frame, cx)?,
                 Role::Consumer(consumer) => consumer.on_frame(&frame, cx)?,
                 Role::Admin(admin) => admin.on_frame(&frame, cx)?,
+                Role::Amqp(_) => {}
             }
         }
         if peer.is_open && cx.history.keys.are_asked_for {
@@ -163,6 +211,10 @@ impl Client {
             }
             Role::Admin(admin) => {
                 admin.on_lost(cx);
+                Ok(())
+            }
+            Role::Amqp(client) => {
+                client.on_lost(cx);
                 Ok(())
             }
         }

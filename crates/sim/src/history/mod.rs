@@ -3,6 +3,7 @@
 //! Owns the facts and when each check is asked. Refuses to know the broker's state: everything
 //! here comes from bytes on the clients' side of the wire.
 
+pub(crate) mod amqp;
 mod keys;
 mod message;
 mod order;
@@ -93,6 +94,8 @@ pub(crate) struct History {
     pub(crate) throttled: BTreeMap<(String, String), Vec<u64>>,
     /// What is known of API keys.
     pub(crate) keys: Keys,
+    /// What AMQP clients sent and saw.
+    pub(crate) amqp: amqp::Amqp,
     /// Contents are small: memory has a limit, and the largest record counts.
     pub(crate) is_small: bool,
     /// Things that happened so far.
@@ -233,6 +236,7 @@ impl History {
 
     /// The broker's memory is gone: fast queues have forgotten their leases.
     pub(crate) fn on_crash(&mut self, now: Millis) {
+        self.amqp.on_crash();
         self.decided.clear();
         self.keys.on_crash();
         let Self {

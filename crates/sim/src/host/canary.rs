@@ -1,8 +1,8 @@
 //! Bugs built into the glue between sessions and node.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, Event, MessageId, Millis, PublishResult,
-    Request, Settlement,
+    AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, DeliveryItem, Event, Form, MessageId, Millis,
+    PublishResult, Request, Settlement,
 };
 
 use crate::Canary;
@@ -90,13 +90,48 @@ impl Toll {
         is_struck.then_some((reply.conn.0, event))
     }
 
-    /// Whether an event is to reach its session twice.
-    pub(super) const fn repeats(&mut self, canary: Canary, event: &Event) -> bool {
-        if !matches!(event, Event::Delivery { .. }) || !matches!(canary, Canary::RepeatedDelivery) {
-            return false;
+    /// The answer to a binding that is not to be made.
+    pub(super) fn forget_binding(
+        &mut self,
+        canary: Canary,
+        request: &Request,
+    ) -> Option<(u64, Event)> {
+        let Request::Admin {
+            reply,
+            request: AdminRequest::Bind(_),
+        } = request
+        else {
+            return None;
+        };
+        if canary != Canary::ForgottenBindings {
+            return None;
         }
+        self.requests += 1;
+        let (token, answer) = (reply.token, Box::new(AdminReply::Bound(Ok(()))));
+        let event = Event::Admin {
+            token,
+            reply: answer,
+        };
+        let is_struck = self.requests.is_multiple_of(3);
+        is_struck.then_some((reply.conn.0, event))
+    }
+
+    /// Whether an event is to reach its session twice.
+    pub(super) fn repeats(&mut self, canary: Canary, event: &Event) -> bool {
+        let Event::Delivery { batch, .. } = event else {
+            return false;
+        };
+        let comes_again = |item: &DeliveryItem| item.deliveries > 1 && item.form == Form::Amqp;
+        let comes_again = batch.items.iter().any(comes_again);
+        let of = if canary == Canary::RepeatedDelivery {
+            50
+        } else if canary == Canary::DoubleRequeues && comes_again {
+            5
+        } else {
+            return false;
+        };
         self.deliveries += 1;
-        self.deliveries.is_multiple_of(50)
+        self.deliveries.is_multiple_of(of)
     }
 }
 
@@ -122,8 +157,23 @@ pub(super) fn spoil(canary: Canary, event: &mut Event) {
     }
 }
 
-/// What the canary of throttles does to a request.
+/// What the canaries that change requests do to one.
 pub(super) fn strip(canary: Canary, request: &mut Request) {
+    if canary == Canary::LostDeadLetters
+        && let Request::Settle { batch, .. } = request
+    {
+        for item in &mut batch.items {
+            if item.settlement == (Settlement::Nack { requeue: false }) {
+                item.settlement = Settlement::Ack;
+            }
+        }
+    }
+    if canary == Canary::EarlyConfirms
+        && let Request::Publish { batch, .. } = request
+        && batch.items.iter().any(|item| item.form == Form::Amqp)
+    {
+        batch.confirm = false;
+    }
     if canary == Canary::ForgottenThrottles
         && let Request::Subscribe { spec, .. } = request
     {

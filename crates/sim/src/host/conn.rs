@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{ConnId, DeliveryItem, Event, KeyTable, Millis, Request};
-use tanda_session::fila::{FilaSession, SessionConfig};
+use tanda_engine::{DeliveryItem, Event, KeyTable, Millis, Request};
+use tanda_session::Session;
+
+use crate::invariants::bounded_memory::Bounds;
 
 /// See the module.
 pub(crate) struct Conn {
-    pub(crate) session: FilaSession,
+    pub(crate) session: Box<dyn Session>,
     /// Read from the socket, not yet taken by the session.
     pub(crate) input: BytesMut,
     pub(crate) to_broker: BytesMut,
@@ -31,10 +33,12 @@ pub(crate) struct Conn {
     pub(super) keys: Option<Arc<KeyTable>>,
     /// What was given to the session and has not left.
     pub(crate) load: Load,
+    /// What it may take of memory.
+    pub(super) bounds: Bounds,
     /// The server waits no longer for its peer.
     pub(crate) is_given_up: bool,
     /// When bytes last came.
-    read_at: Millis,
+    pub(super) read_at: Millis,
     /// Since when the network has taken nothing of what waits.
     blocked_at: Option<Millis>,
 }
@@ -68,13 +72,13 @@ pub(crate) const PATIENCE_MS: u64 = 60_000;
 
 impl Conn {
     pub(crate) fn new(
-        number: u64,
         (client, window_bytes): (usize, usize),
-        config: Arc<SessionConfig>,
+        (session, bounds): (Box<dyn Session>, Bounds),
         now: Millis,
     ) -> Self {
         Self {
-            session: FilaSession::new(ConnId(number), config, now),
+            session,
+            bounds,
             input: BytesMut::new(),
             to_broker: BytesMut::new(),
             to_client: BytesMut::new(),
@@ -166,7 +170,7 @@ impl Conn {
 
     /// Frames that were read before there was room for them.
     pub(crate) fn decode_rest(&mut self, now: Millis) {
-        if !self.input.is_empty() && self.session.wants_read() {
+        if !self.input.is_empty() && self.session.wants_input() {
             self.session.on_bytes(now, &mut self.input);
         }
     }

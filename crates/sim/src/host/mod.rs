@@ -3,6 +3,7 @@
 //! Owns the node, its outstanding flush, the command channel and the broker's ends of connections.
 //! Each method is one thing that can happen; the world draws which one happens next.
 
+mod accept;
 mod backup;
 mod canary;
 mod conn;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use bytes::Buf;
 use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_node::{Node, NodeConfig, OpenError};
+use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::SessionConfig;
 use tanda_wal::Disk;
 use tanda_wal::mem_disk::MemDisk;
@@ -25,7 +27,7 @@ use tanda_wal::mem_disk::MemDisk;
 use crate::Canary;
 use crate::disk::SimDisk;
 use crate::failure::Check;
-use crate::invariants::bounded_memory::{self, Bounds};
+use crate::invariants::bounded_memory;
 use crate::random::Random;
 use crate::trace::Trace;
 
@@ -61,6 +63,7 @@ pub(crate) struct Host {
     canary: Canary,
     pub(crate) config: NodeConfig,
     pub(crate) session_config: Arc<SessionConfig>,
+    amqp_config: Arc<AmqpConfig>,
     pub(crate) node: Option<Node<SimDisk>>,
     pub(crate) channel: VecDeque<Request>,
     pub(crate) conns: BTreeMap<u64, Conn>,
@@ -82,6 +85,7 @@ impl Host {
         let Settings {
             config,
             session,
+            amqp,
             window_bytes,
         } = Settings::draw(seed);
         Self {
@@ -89,6 +93,7 @@ impl Host {
             canary,
             config,
             session_config: Arc::new(session),
+            amqp_config: Arc::new(amqp),
             node: None,
             channel: VecDeque::new(),
             conns: BTreeMap::new(),
@@ -161,21 +166,6 @@ impl Host {
     ) -> Result<Node<SimDisk>, OpenError> {
         let disk = Arc::new(SimDisk::new(disk.clone(), Canary::None));
         Node::open(disk, self.config.clone(), now)
-    }
-
-    /// Accepts a connection; `None` while the process is down.
-    pub(crate) fn accept(&mut self, client: usize, now: Millis) -> Option<u64> {
-        self.node.as_ref()?;
-        self.next_conn += 1;
-        let conn = Conn::new(
-            self.next_conn,
-            (client, self.window_bytes),
-            Arc::clone(&self.session_config),
-            now,
-        );
-        self.conns.insert(self.next_conn, conn);
-        self.heed_keys(self.next_conn, now);
-        Some(self.next_conn)
     }
 
     /// Some of the bytes on the way to the broker arrive.
@@ -263,6 +253,7 @@ impl Host {
 
     /// Moves requests into the channel; what does not fit is refused.
     fn pump(&mut self, number: u64) {
+        self.let_in(number);
         let Some(conn) = self.conns.get_mut(&number) else {
             return;
         };
@@ -299,7 +290,9 @@ impl Host {
                 break;
             };
             canary::strip(self.canary, &mut request);
-            match self.toll.forget(self.canary, now, &request) {
+            let binding = self.toll.forget_binding(self.canary, &request);
+            let forgotten = binding.or_else(|| self.toll.forget(self.canary, now, &request));
+            match forgotten {
                 None => {
                     if let Some(node) = &mut self.node {
                         node.handle(now, request);
@@ -337,6 +330,12 @@ impl Host {
             trace.note(now, || {
                 format!("  released to c{}: {}", conn.0, name_of(&event))
             });
+            if let Event::Committed {
+                published, settled, ..
+            } = &event
+            {
+                trace.note(now, || format!("  {published:?}, {settled:?}"));
+            }
             if conn == DOOR {
                 self.on_door_event(event);
                 continue;
@@ -375,14 +374,9 @@ impl Host {
 
     /// No connection holds more than its bounds.
     pub(crate) fn check_loads(&mut self) -> Check {
-        let bounds = Bounds {
-            outbound_bytes: self.session_config.outbound_bytes_max,
-            reply_bytes: self.session_config.reply_bytes_max,
-            requests: self.session_config.requests_in_flight_max as u64,
-        };
         for conn in self.conns.values_mut() {
             let waiting = conn.session.output().len() as u64;
-            bounded_memory::of_connection(bounds, conn.load, waiting)?;
+            bounded_memory::of_connection(conn.bounds, conn.load, waiting)?;
         }
         Ok(())
     }

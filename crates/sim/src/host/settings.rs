@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tanda_node::{NodeConfig, ReclaimThresholds};
+use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
 
 use super::keys::SimEntropy;
@@ -12,6 +13,7 @@ use crate::random::Random;
 pub(super) struct Settings {
     pub(super) config: NodeConfig,
     pub(super) session: SessionConfig,
+    pub(super) amqp: AmqpConfig,
     /// Bytes that the network holds for a client that does not read.
     pub(super) window_bytes: usize,
 }
@@ -21,6 +23,19 @@ const KEYS_BYTES: u64 = 20_000;
 
 /// What an emptied broker of small messages may take beside the caches of its log.
 const EMPTY_BYTES: u64 = 80_000;
+
+fn amqp(seed: u64) -> AmqpConfig {
+    let mut random = Random::stream(seed, "amqp settings");
+    AmqpConfig {
+        frame_max: *random.pick(&[4096, 131_072]).unwrap_or(&4096),
+        outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&1),
+        // Less than a heartbeat would keep the session from reading whenever one waits.
+        reply_bytes_max: *random.pick(&[64, 2048, 4 << 20]).unwrap_or(&64),
+        requests_in_flight_max: random.length(64),
+        entropy: Some(Arc::new(SimEntropy::new(&mut random))),
+        ..AmqpConfig::default()
+    }
+}
 
 impl Settings {
     pub(super) fn draw(seed: u64) -> Self {
@@ -72,6 +87,7 @@ impl Settings {
         Self {
             config,
             session,
+            amqp: amqp(seed),
             window_bytes: *random.pick(&[100, 2000, 64 << 10]).unwrap_or(&1),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::clients::{Admin, Client, Consumer, Manner, Producer, Role};
+use crate::clients::{Admin, AmqpClient, Client, Consumer, Job, Manner, Producer, Role, Taking};
 use crate::history::{QueueDraw, QueueFacts, ThrottleDraw};
 use crate::random::Random;
 
@@ -37,12 +37,19 @@ fn throttle(seed: u64, queues: &mut BTreeMap<String, QueueFacts>) {
     }
 }
 
-pub(super) fn clients(seed: u64) -> Vec<Client> {
+/// `is_for_amqp`: there are AMQP clients, and maybe no others but the administrator.
+pub(super) fn clients(seed: u64, is_for_amqp: bool) -> Vec<Client> {
     let mut random = Random::stream(seed, "clients");
     let mut clients = vec![Client::new(
         Role::Admin(Admin::default()),
         Random::stream(seed, "admin"),
     )];
+    if is_for_amqp {
+        clients.extend(amqp_clients(seed));
+        if random.one_in(2) {
+            return clients;
+        }
+    }
     for number in 0..random.between(1, 4) {
         let mut own = Random::stream(seed, &format!("producer {number}"));
         let producer = Producer::new(&mut own);
@@ -52,6 +59,34 @@ pub(super) fn clients(seed: u64) -> Vec<Client> {
         let mut own = Random::stream(seed, &format!("consumer {number}"));
         let consumer = Consumer::new(Manner::draw(&mut own));
         clients.push(Client::new(Role::Consumer(consumer), own));
+    }
+    clients
+}
+
+/// AMQP's clients: producers, consumers, workers, and one who changes the topology. None in runs
+/// without AMQP.
+fn amqp_clients(seed: u64) -> Vec<Client> {
+    let mut random = Random::stream(seed, "amqp clients");
+    let mut clients = Vec::new();
+    let mut add = |name: String, job: &dyn Fn(&mut Random) -> Job| {
+        let mut own = Random::stream(seed, &name);
+        let client = AmqpClient::new(job(&mut own));
+        clients.push(Client::new(Role::Amqp(Box::new(client)), own));
+    };
+    add("amqp declarer".to_owned(), &|_| Job::Declarer);
+    for number in 0..random.between(1, 3) {
+        add(format!("amqp producer {number}"), &|own| {
+            let confirms = !own.one_in(5);
+            Job::Producer(if confirms { own.length(20) } else { 0 })
+        });
+    }
+    for number in 0..random.between(1, 4) {
+        add(format!("amqp consumer {number}"), &|own| {
+            Job::Consumer(Taking::draw(own))
+        });
+    }
+    for number in 0..random.below(3) {
+        add(format!("amqp worker {number}"), &|_| Job::Worker);
     }
     clients
 }

@@ -46,7 +46,8 @@ impl World {
         replay_same::equal(&places, &self.places_on(&second, &ids)?)?;
         // Killed in the middle of what a start does, and opened again.
         let again = self.places_on(&first.kill(), &ids)?;
-        replay_same::as_many(&places, &again)
+        replay_same::as_many(&places, &again)?;
+        self.compare_topology(&copy_of(&self.host.disk))
     }
 
     /// A bit of what is on disk has turned while the machine was down.

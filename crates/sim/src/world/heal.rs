@@ -50,6 +50,7 @@ impl World {
         self.end_backup()?;
         self.renew_scripts()?;
         self.notice_the_gone()?;
+        self.finish_amqp()?;
         self.finish_requests()?;
         self.end_leases()?;
         let mut counted = self.count()?;
@@ -63,6 +64,7 @@ impl World {
             self.back_up_at_rest()?;
         }
         self.drain()?;
+        self.drain_amqp()?;
         for (queue, counted) in &counted {
             statistics::after_drain(&self.history, queue, *counted)?;
         }
@@ -84,8 +86,7 @@ impl World {
     /// Connections whose clients vanished end by themselves.
     fn notice_the_gone(&mut self) -> Check {
         let last = self.clients.len().saturating_sub(1);
-        let is_away = |client: &Client| client.peer.is_none();
-        if self.process.one_in(3) && self.clients.get(last).is_some_and(is_away) {
+        if self.process.one_in(3) && self.clients.get(last).is_some_and(Client::is_away) {
             // One more, who has said hello and no more.
             self.act_as(last);
             self.calm()?;
@@ -99,9 +100,31 @@ impl World {
             if !self.host.conns.values().any(is_gone) {
                 return self.calm();
             }
+            self.note_conns();
             gone_peers::when_there(self.now, since)?;
             self.wait()?;
             self.calm()?;
+        }
+    }
+
+    /// For people: what connections wait for.
+    pub(super) fn note_conns(&mut self) {
+        for (number, conn) in &mut self.host.conns {
+            let waiting = conn.session.output().len();
+            let (session, load) = (&conn.session, conn.load);
+            self.trace.note(self.now, || {
+                format!(
+                    "  c{number} {:?}: reads {}, takes {}, closing {}, due {:?}, {} + {waiting} \
+                     bytes wait for the network, {} for the session, {load:?}",
+                    conn.far_end,
+                    session.wants_read(),
+                    session.wants_input(),
+                    session.is_closing(),
+                    conn.next_deadline(),
+                    conn.to_client.len(),
+                    conn.input.len(),
+                )
+            });
         }
     }
 
@@ -112,6 +135,7 @@ impl World {
                 Role::Producer(producer) => producer.is_idle(),
                 Role::Admin(admin) => admin.is_idle(),
                 Role::Consumer(consumer) => consumer.is_answered(),
+                Role::Amqp(client) => client.is_idle(),
             };
             ensure(is_idle, protocol::NAME, || {
                 format!("client {index} waits for an answer that does not come")
@@ -237,7 +261,7 @@ impl World {
         Ok(all)
     }
 
-    fn check_zero(&mut self) -> Check {
+    pub(super) fn check_zero(&mut self) -> Check {
         self.ask_all()?;
         let names: Vec<String> = self.history.queues.keys().cloned().collect();
         for name in names {
@@ -257,7 +281,7 @@ impl World {
         Ok(())
     }
 
-    fn ask_all(&mut self) -> Check {
+    pub(super) fn ask_all(&mut self) -> Check {
         self.calm()?;
         let names: Vec<String> = self.history.queues.keys().cloned().collect();
         if let Some(Client {
@@ -321,7 +345,7 @@ impl World {
         for index in 0..self.clients.len() {
             let client = self.clients.get(index);
             // The administrator, and whoever drains, come back.
-            if client.is_some_and(|c| index == 0 || !c.is_resting || c.peer.is_some()) {
+            if client.is_some_and(|c| index == 0 || !c.is_resting || !c.is_away()) {
                 self.act_as(index);
             }
         }

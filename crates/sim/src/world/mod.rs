@@ -1,5 +1,6 @@
 //! The world: draws what happens next, and ends the run when a promise is broken.
 
+mod amqp;
 mod backup;
 mod cast;
 mod examine;
@@ -10,15 +11,17 @@ mod purge;
 mod restored;
 mod scripts;
 mod step;
+mod topology;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tanda_engine::Millis;
 
 use crate::Options;
-use crate::clients::{Client, Cx};
+use crate::clients::{Client, Cx, Role};
 use crate::failure::{Check, Failure, Violation, ensure};
 use crate::faults::{Plan, Strike};
+use crate::history::amqp::{Amqp, AmqpCounts};
 use crate::history::{Counts, History, Keys};
 use crate::host::{Death, Host};
 use crate::invariants::one_moment::Span;
@@ -45,6 +48,8 @@ pub struct Report {
     pub backups: u64,
     /// What clients did and saw.
     pub counts: Counts,
+    /// What AMQP clients did and saw.
+    pub amqp: AmqpCounts,
 }
 
 /// Runs one seed to its end.
@@ -117,16 +122,18 @@ impl World {
         let host = Host::new(seed, options.canary);
         let is_small = host.config.memory_limit_bytes > 0;
         let keys = Keys::new(host.asks_for_keys());
+        let amqp = Amqp::draw(seed);
         Self {
             now: EPOCH,
             step: 0,
             starts: 0,
             host,
-            clients: clients(seed),
+            clients: clients(seed, amqp.is_there()),
             history: History {
                 queues: queues(seed),
                 is_small,
                 keys,
+                amqp,
                 ..History::default()
             },
             trace: Trace::new(options.keeps_log),
@@ -154,6 +161,7 @@ impl World {
             starts: self.starts,
             backups: self.backups_done,
             counts: self.history.counts,
+            amqp: self.history.amqp.counts,
         }
     }
 
@@ -161,6 +169,10 @@ impl World {
         for (name, facts) in &self.history.queues {
             self.trace
                 .note(self.now, || format!("  {name}: {:?}", facts.draw));
+        }
+        for (name, queue) in &self.history.amqp.queues {
+            self.trace
+                .note(self.now, || format!("  {name}: {:?}", queue.draw));
         }
         while self.step < steps {
             self.step += 1;
@@ -256,7 +268,9 @@ impl World {
         let Some(client) = self.clients.get_mut(index) else {
             return 0;
         };
-        if client.peer.is_none() {
+        if matches!(client.role, Role::Amqp(_)) && client.is_away() {
+            self.connect_amqp(index);
+        } else if client.is_away() {
             let hello = keys::hello(&self.history.keys, client, self.now);
             if let Some(hello) = hello
                 && let Some(conn) = self.host.accept(index, self.now)

@@ -1,6 +1,6 @@
 //! Bytes on their way, in arbitrary pieces, and connections that break.
 
-use crate::clients::Cx;
+use crate::clients::{Client, Cx};
 use crate::failure::{Check, Violation};
 use crate::host::{Conn, FarEnd};
 
@@ -9,18 +9,17 @@ use super::World;
 impl World {
     /// Puts what a client has said on its way.
     pub(super) fn collect(&mut self, index: usize) -> usize {
-        let peer = self
-            .clients
-            .get_mut(index)
-            .and_then(|client| client.peer.as_mut());
-        let Some(peer) = peer else { return 0 };
-        let count = peer.out.len();
-        if let Some(conn) = self.host.conns.get_mut(&peer.conn)
+        let client = self.clients.get_mut(index);
+        let Some((number, out)) = client.and_then(Client::outgoing) else {
+            return 0;
+        };
+        let count = out.len();
+        if let Some(conn) = self.host.conns.get_mut(&number)
             && conn.far_end == FarEnd::Open
         {
-            conn.to_broker.extend_from_slice(&peer.out);
+            conn.to_broker.extend_from_slice(out);
         }
-        peer.out.clear();
+        out.clear();
         count
     }
 
@@ -172,9 +171,8 @@ impl World {
         let conn = number.and_then(|number| self.host.conns.get_mut(&number));
         let Some(conn) = conn else { return };
         conn.far_end = FarEnd::HalfClosed;
-        let client = self.clients.get_mut(conn.client);
-        if let Some(peer) = client.and_then(|client| client.peer.as_mut()) {
-            peer.has_ended = true;
+        if let Some(client) = self.clients.get_mut(conn.client) {
+            client.end();
         }
     }
 

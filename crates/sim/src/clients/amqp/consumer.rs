@@ -1,0 +1,220 @@
+//! Consuming: subscriptions, single gets, and settlements after a consumer's manner.
+
+use tanda_wire::amqp::basic;
+
+use super::link::{Link, short};
+use super::{AmqpClient, Call, Cx, no_args};
+use crate::history::amqp::{CopyId, Dead, Settlement, There};
+use crate::random::Random;
+
+/// How a consumer treats what it gets: percents of its actions; the rest of 100 waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taking {
+    consumers_max: usize,
+    prefetch: u16,
+    ack: u64,
+    requeue: u64,
+    reject: u64,
+}
+
+impl Taking {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        let [ack, requeue, reject] = *random
+            .pick(&[
+                [80, 5, 5],
+                [40, 40, 5],
+                [20, 10, 60],
+                [0, 60, 0],
+                [60, 20, 20],
+            ])
+            .unwrap_or(&[100, 0, 0]);
+        Self {
+            consumers_max: random.length(3),
+            prefetch: u16::try_from(random.below(6)).unwrap_or(1),
+            ack,
+            requeue,
+            reject,
+        }
+    }
+}
+
+impl AmqpClient {
+    pub(super) fn consume(
+        &mut self,
+        random: &mut Random,
+        link: &mut Link,
+        cx: &mut Cx<'_>,
+        taking: Taking,
+    ) {
+        if !self.channel.has_qos {
+            link.tell(&basic::Qos {
+                prefetch_size: 0,
+                prefetch_count: taking.prefetch,
+                global: random.one_in(4),
+            });
+            return self.call(cx, Call::Qos);
+        }
+        match random.below(12) {
+            0..=1 if self.channel.consumers.len() < taking.consumers_max => {
+                self.subscribe(random, link, cx);
+            }
+            2 => self.get(random, link, cx),
+            3 if random.one_in(6) => self.cancel(random, link, cx),
+            4 if random.one_in(10) => self.recover(link, cx),
+            5 => self.barrier(link, cx),
+            _ => self.settle(random, link, cx, taking),
+        }
+    }
+
+    /// Subscribes to everything, acknowledges everything.
+    pub(super) fn drain(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
+        let queues = cx.history.amqp.queues.iter();
+        let missing = queues
+            .filter(|(_, it)| it.known.there == There::Yes)
+            .map(|(name, _)| name)
+            .find(|name| !self.channel.consumers.values().any(|it| it == *name));
+        if let Some(name) = missing.cloned() {
+            return self.consume_from(link, cx, name, false);
+        }
+        if let Some(last) = self.channel.held.keys().next_back().copied() {
+            for id in core::mem::take(&mut self.channel.held).into_values() {
+                cx.history.amqp.on_settle_sent(&id, Settlement::Ack);
+                self.channel.acked.push(id);
+            }
+            let multiple = true;
+            link.tell(&basic::Ack {
+                delivery_tag: last,
+                multiple,
+            });
+        }
+    }
+
+    /// A queue that is there for sure, to take from.
+    pub(super) fn draw_queue(random: &mut Random, cx: &Cx<'_>) -> Option<(String, bool, bool)> {
+        let queues = cx.history.amqp.queues.iter();
+        let queues = queues.filter(|(_, it)| {
+            // What waits to come back is not for consumers.
+            let comes_back = it.draw.ttl_ms.is_some() && it.draw.dead_key.is_some();
+            let is_dead = it.draw.dead == Some(Dead::Stay);
+            let is_there = it.known.there == There::Yes && !it.draw.is_scratch;
+            is_there && (!comes_back || is_dead)
+        });
+        let queues: Vec<_> = queues
+            .map(|(name, it)| (name.clone(), it.draw.is_lossy, it.draw.single_active))
+            .collect();
+        random.pick(&queues).cloned()
+    }
+
+    fn subscribe(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        if let Some((name, is_lossy, _)) = Self::draw_queue(random, cx) {
+            let no_ack = is_lossy && random.one_in(2);
+            self.consume_from(link, cx, name, no_ack);
+        }
+    }
+
+    pub(super) fn consume_from(
+        &mut self,
+        link: &mut Link,
+        cx: &mut Cx<'_>,
+        name: String,
+        no_ack: bool,
+    ) {
+        self.channel.tags += 1;
+        let mark = if no_ack { "n" } else { "c" };
+        let tag = format!("{mark}{}", self.channel.tags);
+        link.tell(&basic::Consume {
+            queue: short(&name),
+            consumer_tag: short(&tag),
+            no_ack,
+            arguments: no_args(),
+            ..basic::Consume::default()
+        });
+        self.call(cx, Call::Consume(tag, name));
+    }
+
+    pub(super) fn get(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        let Some((name, _, false)) = Self::draw_queue(random, cx) else {
+            return;
+        };
+        link.tell(&basic::Get {
+            queue: short(&name),
+            no_ack: false,
+        });
+        self.call(cx, Call::Get(name));
+    }
+
+    fn cancel(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        let tags: Vec<String> = self.channel.consumers.keys().cloned().collect();
+        if let Some(tag) = random.pick(&tags) {
+            link.tell(&basic::Cancel {
+                consumer_tag: short(tag),
+                no_wait: false,
+            });
+            self.call(cx, Call::Cancel(tag.clone()));
+        }
+    }
+
+    fn recover(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
+        link.tell(&basic::Recover { requeue: true });
+        for id in core::mem::take(&mut self.channel.held).into_values() {
+            cx.history.amqp.on_settle_sent(&id, Settlement::Requeue);
+        }
+        self.channel.is_stale = true;
+        self.call(cx, Call::Recover);
+    }
+
+    fn settle(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>, taking: Taking) {
+        let tags: Vec<u64> = self.channel.held.keys().copied().collect();
+        let Some(delivery_tag) = random.pick(&tags).copied() else {
+            return;
+        };
+        let draw = random.below(100);
+        let settlement = if draw < taking.ack {
+            Settlement::Ack
+        } else if draw < taking.ack + taking.requeue {
+            Settlement::Requeue
+        } else if draw < taking.ack + taking.requeue + taking.reject {
+            Settlement::Reject
+        } else {
+            return;
+        };
+        let multiple = random.one_in(3);
+        match settlement {
+            Settlement::Ack => link.tell(&basic::Ack {
+                delivery_tag,
+                multiple,
+            }),
+            Settlement::Requeue | Settlement::Reject if multiple || random.one_in(2) => {
+                link.tell(&basic::Nack {
+                    delivery_tag,
+                    multiple,
+                    requeue: settlement == Settlement::Requeue,
+                });
+            }
+            Settlement::Requeue | Settlement::Reject => link.tell(&basic::Reject {
+                delivery_tag,
+                requeue: settlement == Settlement::Requeue,
+            }),
+        }
+        let rest = self.channel.held.split_off(&(delivery_tag + 1));
+        let mut settled = core::mem::replace(&mut self.channel.held, rest);
+        if !multiple {
+            let one = settled.remove(&delivery_tag);
+            self.channel.held.append(&mut settled);
+            settled.extend(one.map(|id| (delivery_tag, id)));
+        }
+        self.note(link, cx, settlement, settled.into_values().collect());
+    }
+
+    fn note(&mut self, link: &Link, cx: &mut Cx<'_>, settlement: Settlement, settled: Vec<CopyId>) {
+        let conn = link.conn;
+        cx.trace
+            .note(cx.now, || format!("  c{conn} {settlement:?} {settled:?}"));
+        for id in settled {
+            cx.history.amqp.on_settle_sent(&id, settlement);
+            if settlement == Settlement::Ack {
+                self.channel.acked.push(id);
+            }
+        }
+    }
+}

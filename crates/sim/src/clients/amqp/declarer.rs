@@ -1,0 +1,118 @@
+//! Changes of the topology.
+
+use tanda_wire::amqp::{Table, exchange, queue};
+
+use super::link::{Link, short};
+use super::{AmqpClient, Call, Cx, no_args};
+use crate::history::amqp::{BindingDraw, Change, EXCHANGES, Known, There};
+use crate::random::Random;
+
+impl AmqpClient {
+    /// Changes something that comes and goes, or purges a queue nobody relies on.
+    pub(super) fn declare(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        if random.one_in(3) {
+            return self.purge(random, link, cx);
+        }
+        let amqp = &cx.history.amqp;
+        let scratch = amqp.queues.iter().filter(|(_, it)| it.draw.is_scratch);
+        let scratch = scratch.map(|(name, it)| {
+            let is_there = is_there(random, it.known);
+            if is_there {
+                Change::Delete(name.clone())
+            } else {
+                Change::Queue(name.clone())
+            }
+        });
+        let mut changes: Vec<Change> = scratch.collect();
+        for (binding, known) in &amqp.bindings {
+            if binding.comes_and_goes {
+                changes.push(if is_there(random, *known) {
+                    Change::Unbind(binding.clone())
+                } else {
+                    Change::Bind(binding.clone())
+                });
+            }
+        }
+        if let Some(change) = random.pick(&changes).cloned() {
+            self.change(link, cx, change);
+        }
+    }
+
+    fn purge(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        let queues = cx.history.amqp.queues.iter();
+        let names = queues.filter(|(_, it)| it.draw.is_lossy && it.known.there == There::Yes);
+        let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
+        let Some(name) = random.pick(&names) else {
+            return;
+        };
+        link.tell(&queue::Purge {
+            queue: short(name),
+            no_wait: false,
+        });
+        self.call(cx, Call::Purge);
+    }
+
+    pub(super) fn change(&mut self, link: &mut Link, cx: &mut Cx<'_>, change: Change) {
+        match &change {
+            Change::Exchange(name) => declare_exchange(link, name),
+            Change::Queue(name) => {
+                if let Some(facts) = cx.history.amqp.queues.get(name) {
+                    link.tell(&queue::Declare {
+                        queue: short(name),
+                        durable: facts.draw.durable,
+                        arguments: Table::new(&facts.draw.args()).unwrap_or_default(),
+                        ..queue::Declare::default()
+                    });
+                }
+            }
+            Change::Bind(BindingDraw {
+                exchange,
+                key,
+                queue,
+                ..
+            }) => link.tell(&queue::Bind {
+                queue: short(queue),
+                exchange: short(exchange),
+                routing_key: short(key),
+                no_wait: false,
+                arguments: no_args(),
+            }),
+            Change::Unbind(BindingDraw {
+                exchange,
+                key,
+                queue,
+                ..
+            }) => link.tell(&queue::Unbind {
+                queue: short(queue),
+                exchange: short(exchange),
+                routing_key: short(key),
+                arguments: no_args(),
+            }),
+            Change::Delete(name) => link.tell(&queue::Delete {
+                queue: short(name),
+                ..queue::Delete::default()
+            }),
+        }
+        cx.history.amqp.on_change_sent(&change);
+        self.call(cx, Call::Change(change));
+    }
+}
+
+fn is_there(random: &mut Random, known: Known) -> bool {
+    match known.there {
+        There::Yes => true,
+        There::No => false,
+        There::Maybe => random.one_in(2),
+    }
+}
+
+fn declare_exchange(link: &mut Link, name: &str) {
+    let kind = EXCHANGES.iter().find(|(known, _)| *known == name);
+    let kind = kind.map_or("", |(_, kind)| kind);
+    link.tell(&exchange::Declare {
+        exchange: short(name),
+        exchange_type: short(kind),
+        durable: true,
+        ..exchange::Declare::default()
+    });
+}

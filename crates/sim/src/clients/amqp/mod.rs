@@ -1,0 +1,225 @@
+//! AMQP clients as seeded state machines: one connection and one channel each, one synchronous
+//! method at a time.
+
+mod answers;
+mod consumer;
+mod contents;
+mod declarer;
+mod link;
+mod producer;
+mod worker;
+
+use std::collections::BTreeMap;
+
+use tanda_wire::amqp::{Table, queue};
+
+use super::Cx;
+use crate::failure::Check;
+use crate::history::amqp::{Change, CopyId, Outcome, There};
+use crate::random::Random;
+
+pub(crate) use consumer::Taking;
+pub(crate) use link::Link;
+use link::short;
+
+/// What an AMQP client does for a living.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Job {
+    /// Publishes, so many messages unconfirmed at a time; 0: without confirms.
+    Producer(usize),
+    Consumer(Taking),
+    /// Takes and publishes in transactions.
+    Worker,
+    /// Makes and removes what comes and goes.
+    Declarer,
+    /// Takes everything and acknowledges it.
+    Drainer,
+}
+
+/// A synchronous method that was not answered.
+#[derive(Debug)]
+enum Call {
+    Change(Change),
+    Select,
+    Qos,
+    Consume(String, String),
+    Cancel(String),
+    Get(String),
+    Recover,
+    Purge,
+    /// Once it is answered, these acknowledgements have been taken.
+    Barrier(Vec<CopyId>),
+    Commit(usize, Vec<(u64, CopyId)>),
+    Rollback(usize, Vec<(u64, CopyId)>),
+}
+
+/// What a channel knows; it goes with it.
+#[derive(Default)]
+struct Channel {
+    call: Option<Call>,
+    /// Crashes of the broker before it was opened.
+    epoch: u64,
+    /// Its number as a publisher.
+    stream: u64,
+    /// Confirms or transactions are on.
+    is_selected: bool,
+    has_qos: bool,
+    /// Confirms asked for so far, and who waits for one.
+    published: u64,
+    open: BTreeMap<u64, usize>,
+    /// Queues of consumers, by tag.
+    consumers: BTreeMap<String, String>,
+    tags: u64,
+    held: BTreeMap<u64, CopyId>,
+    /// Acknowledgements that nothing proves yet.
+    acked: Vec<CopyId>,
+    /// What comes now was given back before it came.
+    is_stale: bool,
+    tx: Option<usize>,
+    /// Acknowledgements of the transaction.
+    tx_acked: Vec<(u64, CopyId)>,
+}
+
+/// See the module.
+pub(crate) struct AmqpClient {
+    job: Job,
+    pub(crate) link: Option<Link>,
+    /// The connection's number.
+    conn: u64,
+    channel: Channel,
+}
+
+impl AmqpClient {
+    pub(crate) fn new(job: Job) -> Self {
+        Self {
+            job,
+            link: None,
+            conn: 0,
+            channel: Channel::default(),
+        }
+    }
+
+    /// It has a connection now.
+    pub(crate) fn connect(&mut self, conn: u64) {
+        self.conn = conn;
+        self.link = Some(Link::new(conn));
+    }
+
+    /// Nothing that it asked is unanswered.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.channel.call.is_none() && self.channel.open.is_empty()
+    }
+
+    pub(crate) fn act(&mut self, random: &mut Random, cx: &mut Cx<'_>) {
+        let Some(mut link) = self.link.take_if(|link| link.is_free()) else {
+            return;
+        };
+        if self.channel.call.is_none() {
+            self.act_on(random, &mut link, cx);
+        }
+        self.link = Some(link);
+    }
+
+    fn act_on(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+        self.channel.epoch = cx.history.amqp.epoch;
+        if self.job == Job::Drainer {
+            return self.drain(link, cx);
+        }
+        if let Some(change) = cx.history.amqp.missing() {
+            return self.change(link, cx, change);
+        }
+        if random.one_in(150) {
+            self.forget(cx);
+            return link.close();
+        }
+        match self.job {
+            Job::Producer(window) => self.produce(random, link, cx, window),
+            Job::Consumer(taking) => self.consume(random, link, cx, taking),
+            Job::Worker => self.work(random, link, cx),
+            Job::Declarer => self.declare(random, link, cx),
+            Job::Drainer => {}
+        }
+    }
+
+    fn call(&mut self, cx: &mut Cx<'_>, call: Call) {
+        cx.trace
+            .note(cx.now, || format!("  amqp {:?}: {call:?}", self.job));
+        self.channel.call = Some(call);
+    }
+
+    /// Asks for something that changes nothing: all that was sent before is done then.
+    fn barrier(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
+        let queues = &cx.history.amqp.queues;
+        let mut there = queues
+            .iter()
+            .filter(|(_, queue)| queue.known.there == There::Yes && !queue.draw.is_scratch);
+        let Some((name, _)) = there.next() else {
+            return;
+        };
+        link.tell(&queue::Declare {
+            queue: short(name),
+            passive: true,
+            ..queue::Declare::default()
+        });
+        let acked = core::mem::take(&mut self.channel.acked);
+        self.call(cx, Call::Barrier(acked));
+    }
+
+    /// Its channel is over: what it held goes back, what it asked will not be answered.
+    fn forget(&mut self, cx: &mut Cx<'_>) {
+        let channel = core::mem::take(&mut self.channel);
+        let conn = self.conn;
+        let amqp = &mut cx.history.amqp;
+        let committing = match &channel.call {
+            Some(Call::Commit(_, acked) | Call::Rollback(_, acked)) => acked.as_slice(),
+            _ => &[],
+        };
+        let acked = channel.tx_acked.iter().chain(committing).map(|(_, id)| id);
+        for id in channel.held.values().chain(acked) {
+            amqp.on_gone(id, conn);
+        }
+        for tag in channel.open.into_values() {
+            amqp.on_unknown(tag);
+        }
+        if let Some(tx) = channel.tx {
+            amqp.on_tx_gone(tx, Outcome::RolledBack);
+        }
+        match channel.call {
+            Some(Call::Change(change)) => amqp.on_change_lost(&change, channel.epoch),
+            Some(Call::Commit(tx, _)) => amqp.on_tx_gone(tx, Outcome::Unknown),
+            Some(Call::Rollback(tx, _)) => amqp.on_tx_gone(tx, Outcome::RolledBack),
+            _ => {}
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>) {
+        self.forget(cx);
+        self.link = None;
+    }
+
+    /// Bytes came from the broker.
+    pub(crate) fn on_bytes(&mut self, bytes: &[u8], cx: &mut Cx<'_>) -> Check {
+        let Some(mut link) = self.link.take() else {
+            return Ok(());
+        };
+        link.receive(bytes);
+        let checked = self.take(&mut link, cx);
+        self.link = Some(link);
+        checked
+    }
+
+    fn take(&mut self, link: &mut Link, cx: &mut Cx<'_>) -> Check {
+        while let Some(incoming) = link.next()? {
+            if !link.is_over {
+                self.on_method(link, &incoming, cx)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// No arguments.
+fn no_args() -> Table<'static> {
+    Table::default()
+}

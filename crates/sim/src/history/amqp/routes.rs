@@ -1,0 +1,33 @@
+//! Where a message goes, by the plainest reading of the rules.
+
+/// Whether a binding of an exchange of this kind takes this routing key.
+pub(crate) fn takes(kind: &str, pattern: &str, key: &str) -> bool {
+    match kind {
+        "direct" => pattern == key,
+        "fanout" => true,
+        _ => matches(&words(pattern), &words(key)),
+    }
+}
+
+/// An empty key has no words.
+fn words(text: &str) -> Vec<&str> {
+    if text.is_empty() {
+        Vec::new()
+    } else {
+        text.split('.').collect()
+    }
+}
+
+/// `*` is a word, `#` any number of words.
+fn matches(pattern: &[&str], words: &[&str]) -> bool {
+    match (pattern.split_first(), words.split_first()) {
+        (None, None) => true,
+        (Some((&"#", rest)), tail) => {
+            matches(rest, words) || tail.is_some_and(|(_, tail)| matches(pattern, tail))
+        }
+        (Some((first, rest)), Some((word, tail))) => {
+            (*first == "*" || first == word) && matches(rest, tail)
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+    }
+}

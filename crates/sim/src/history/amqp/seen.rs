@@ -1,0 +1,64 @@
+//! Deliveries: what each proves.
+
+use crate::failure::Check;
+use crate::invariants::amqp::{
+    deaths, expires_on_time, one_place, redelivered, stays_gone, was_published,
+};
+
+use super::{Amqp, Arrived, Outcome, origin_of};
+
+impl Amqp {
+    /// A message came to a client.
+    pub(crate) fn on_delivery(&mut self, now: tanda_engine::Millis, message: &Arrived) -> Check {
+        was_published::on_delivery(self, message)?;
+        self.counts.delivered += 1;
+        self.counts.redelivered += u64::from(message.is_redelivered);
+        self.counts.dead_lettered += u64::from(!message.deaths.is_empty());
+        if message.is_stale {
+            return Ok(());
+        }
+        let origin = origin_of(&message.queue).to_owned();
+        deaths::on_delivery(self, now, message)?;
+        expires_on_time::on_delivery(self, now, message)?;
+        let id = (message.tag, origin);
+        let copy = self.copies.entry(id.clone()).or_default().clone();
+        stays_gone::on_delivery(message, &copy)?;
+        redelivered::on_delivery(message, &copy)?;
+        one_place::on_delivery(self, message, &copy)?;
+        self.note_tx(message, copy.tx);
+        if self.is_draining {
+            let drained = self.drained.entry(message.queue.clone()).or_default();
+            drained.push(message.tag);
+        }
+        let (is_draining, next) = (self.is_draining, self.sent.len());
+        let Some(copy) = self.copies.get_mut(&id) else {
+            return Ok(());
+        };
+        let visit = (message.queue.clone(), message.deaths());
+        copy.delivered.insert(visit, next);
+        copy.deaths = copy.deaths.max(message.deaths());
+        copy.holder = message.holder;
+        copy.place.clone_from(&message.queue);
+        copy.may_be_gone |= message.holder.is_none();
+        if is_draining {
+            copy.drained = Some(message.queue.clone());
+        }
+        Ok(())
+    }
+
+    /// What a transaction of unknown outcome has done.
+    fn note_tx(&mut self, message: &Arrived, acked_by: Option<usize>) {
+        let Some(published) = self.sent.get(message.tag) else {
+            return;
+        };
+        let queue = self.queues.get(origin_of(&message.queue));
+        let is_durable = published.is_persistent && queue.is_some_and(|it| it.draw.durable);
+        let published_by = published.tx;
+        if let Some(tx) = published_by.and_then(|tx| self.txs.get_mut(tx)) {
+            tx.is_seen |= is_durable;
+        }
+        if let Some(tx) = acked_by.and_then(|tx| self.txs.get_mut(tx)) {
+            tx.is_undone |= is_durable && tx.outcome == Outcome::Unknown;
+        }
+    }
+}

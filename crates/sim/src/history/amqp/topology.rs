@@ -1,0 +1,141 @@
+//! Queues, exchanges and bindings: changes of them, and so where messages go.
+
+use std::collections::BTreeSet;
+
+use super::{Amqp, BindingDraw, EXCHANGES, Known, Published, There, routes};
+
+/// A change of the topology, or a declaration of what may be there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    Exchange(&'static str),
+    Queue(String),
+    Bind(BindingDraw),
+    Unbind(BindingDraw),
+    Delete(String),
+}
+
+impl Change {
+    const fn makes(&self) -> bool {
+        matches!(self, Self::Exchange(_) | Self::Queue(_) | Self::Bind(_))
+    }
+}
+
+impl Amqp {
+    fn known(&mut self, change: &Change) -> Option<&mut Known> {
+        match change {
+            Change::Exchange(name) => self.exchanges.get_mut(name),
+            Change::Queue(name) | Change::Delete(name) => {
+                self.queues.get_mut(name).map(|queue| &mut queue.known)
+            }
+            Change::Bind(binding) | Change::Unbind(binding) => self.bindings.get_mut(binding),
+        }
+    }
+
+    /// A change was sent.
+    pub(crate) fn on_change_sent(&mut self, change: &Change) {
+        if let Some(known) = self.known(change) {
+            known.on_sent(change.makes());
+        }
+        self.route_again();
+    }
+
+    /// A change was answered.
+    pub(crate) fn on_changed(&mut self, change: &Change) {
+        if let Some(known) = self.known(change) {
+            known.on_answered(change.makes());
+        }
+        self.route_again();
+    }
+
+    /// The answer to a change that was sent in this epoch will not come.
+    pub(crate) fn on_change_lost(&mut self, change: &Change, epoch: u64) {
+        let may_come = epoch == self.epoch;
+        if let Some(known) = self.known(change) {
+            known.on_lost(change.makes(), may_come);
+        }
+    }
+
+    /// The broker has started again.
+    pub(super) fn on_start(&mut self) {
+        let Self {
+            queues,
+            exchanges,
+            bindings,
+            ..
+        } = self;
+        for (binding, known) in bindings {
+            let queue = queues.get(&binding.queue);
+            known.on_crash(queue.is_some_and(|it| it.draw.durable));
+        }
+        for queue in queues.values_mut() {
+            queue.known.on_crash(queue.draw.durable);
+        }
+        for known in exchanges.values_mut() {
+            known.on_crash(true);
+        }
+    }
+
+    /// The next thing that is to be declared before anybody publishes.
+    pub(crate) fn missing(&self) -> Option<Change> {
+        let is_missing = |known: &Known| known.there != There::Yes;
+        let exchange = self.exchanges.iter().find(|(_, known)| is_missing(known));
+        if let Some((name, _)) = exchange {
+            return Some(Change::Exchange(name));
+        }
+        let mut queues = self.queues.iter();
+        let queue = queues.find(|(_, it)| !it.draw.is_scratch && is_missing(&it.known));
+        if let Some((name, _)) = queue {
+            return Some(Change::Queue(name.clone()));
+        }
+        let mut bindings = self.bindings.iter();
+        let binding = bindings.find(|(it, known)| {
+            let is_transient = self.queues.get(&it.queue).is_some_and(|q| !q.draw.durable);
+            (!it.comes_and_goes || is_transient) && is_missing(known)
+        });
+        binding.map(|(binding, _)| Change::Bind(binding.clone()))
+    }
+
+    /// Where a message goes for sure, and where it may go, as things are now.
+    pub(super) fn routes(&self, message: &Published) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (mut must, mut may) = (BTreeSet::new(), BTreeSet::new());
+        let mut add = |queue: &str, binding: There| {
+            let there = self.queues.get(queue).map(|it| it.known.there);
+            let there = there.unwrap_or_default();
+            if (there, binding) == (There::Yes, There::Yes) {
+                must.insert(queue.to_owned());
+            }
+            if there != There::No && binding != There::No {
+                may.insert(queue.to_owned());
+            }
+        };
+        if message.exchange.is_empty() {
+            add(&message.key, There::Yes);
+        }
+        let kind = EXCHANGES.iter().find(|(name, _)| *name == message.exchange);
+        let kind = kind.map_or("", |(_, kind)| kind);
+        for (binding, known) in &self.bindings {
+            let keys = message.cc.iter().copied().chain([message.key.as_str()]);
+            let mut keys = keys.filter(|key| routes::takes(kind, binding.key, key));
+            if binding.exchange == message.exchange && keys.next().is_some() {
+                add(&binding.queue, known.there);
+            }
+        }
+        // Two bindings lead to one queue: one of them is enough.
+        (must, may)
+    }
+
+    /// Something has changed: what is on its way may meet it as it was or as it is.
+    fn route_again(&mut self) {
+        let open = self.sent.iter().enumerate().filter(|(_, message)| {
+            use super::Outcome::{Open, Unknown};
+            matches!(message.outcome, Open | Unknown) && message.epoch == self.epoch
+        });
+        let routed: Vec<_> = open.map(|(tag, it)| (tag, self.routes(it))).collect();
+        for (tag, (must, may)) in routed {
+            if let Some(message) = self.sent.get_mut(tag) {
+                message.must.retain(|queue| must.contains(queue));
+                message.may.extend(may);
+            }
+        }
+    }
+}

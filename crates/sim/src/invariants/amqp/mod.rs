@@ -1,0 +1,14 @@
+//! The promises to AMQP clients, one file each, with their source.
+
+pub(crate) mod all_or_nothing;
+pub(crate) mod counts;
+pub(crate) mod deaths;
+pub(crate) mod expires_on_time;
+pub(crate) mod in_order;
+pub(crate) mod nothing_lost;
+pub(crate) mod one_place;
+pub(crate) mod redelivered;
+pub(crate) mod stays_gone;
+pub(crate) mod topology;
+pub(crate) mod unexpected;
+pub(crate) mod was_published;

@@ -1,0 +1,21 @@
+//! `redelivered` is set on whatever was delivered from this queue before, as long as the process
+//! lives, and after a crash where a confirm of later shows that the delivery was on disk.
+//!
+//! Source: `broker-model`, durability: leases are "fast", "what was delivered is remembered in
+//! unsynced ranges": a crash may take what was not written yet.
+
+use crate::failure::{Check, ensure};
+use crate::history::amqp::{Arrived, Copy};
+
+pub(crate) const NAME: &str = "redelivered is never missing";
+
+pub(crate) fn on_delivery(message: &Arrived, copy: &Copy) -> Check {
+    let visit = (message.queue.clone(), message.deaths());
+    let was_here = copy.delivered.contains_key(&visit);
+    ensure(!was_here || message.is_redelivered, NAME, || {
+        format!(
+            "message {} came from {:?} before, and now as if it were new",
+            message.tag, message.queue
+        )
+    })
+}
