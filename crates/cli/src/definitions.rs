@@ -14,6 +14,7 @@ use crate::{
     failure::Failure,
     note::note,
     output::{Output, printable},
+    table::counted,
     target::TargetArgs,
 };
 
@@ -62,7 +63,8 @@ async fn import(args: ImportArgs, before: TargetArgs) -> Result<(), Failure> {
     } else {
         let made = answer.get("imported").and_then(Value::as_object);
         for (list, count) in made.into_iter().flatten() {
-            out.line(format_args!("{count} {list}"))?;
+            let one = list.trim_end_matches('s').replace('_', " ");
+            out.line(counted(count.as_u64().unwrap_or(0), &one))?;
         }
     }
     out.flush()?;

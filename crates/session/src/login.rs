@@ -14,6 +14,19 @@ pub struct Login {
     pub proof: Proof,
 }
 
+impl Login {
+    /// Who wants to be let in, and how: for those who look into refusals.
+    #[must_use]
+    pub fn account(&self) -> String {
+        let mechanism = self.mechanism;
+        match &self.proof {
+            Proof::Password { user, .. } => format!("{user} ({mechanism})"),
+            Proof::Certificate { name } => format!("{name} ({mechanism})"),
+            Proof::Token(_) => mechanism.to_owned(),
+        }
+    }
+}
+
 /// What somebody shows to be let in.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Proof {
@@ -216,6 +229,7 @@ mod tests {
             },
         };
         assert_eq!(format!("{login:?}"), "Login(PLAIN Password(\"anna\", ..))");
+        assert_eq!(login.account(), "anna (PLAIN)");
         let token = Proof::Token(Password::new(b"hush".to_vec()));
         assert_eq!(format!("{token:?}"), "Token(..)");
         assert_eq!(format!("{:?}", Password::new(vec![1])), "Password(..)");

@@ -47,6 +47,8 @@ pub(super) struct Handshake {
     /// When the peer has waited too long.
     pub(super) deadline: Millis,
     mechanism: &'static str,
+    /// Who asked to be let in.
+    account: String,
     heartbeat_ms: u64,
 }
 
@@ -81,6 +83,7 @@ impl Handshake {
             step: Step::StartOk,
             deadline,
             mechanism: "",
+            account: String::new(),
             heartbeat_ms: 0,
         }
     }
@@ -160,6 +163,7 @@ impl Handshake {
         match login {
             Ok(login) => {
                 self.mechanism = login.mechanism;
+                self.account = login.account();
                 link.login = Some(login);
                 self.step = Step::Login;
                 Turn::Goes
@@ -204,7 +208,7 @@ impl Handshake {
                 if link.audit.len() < DENIALS_MAX {
                     let outcome = AuditOutcome::Refused(reason);
                     link.audit
-                        .push(AuditEvent::new(None, "login", self.mechanism, outcome));
+                        .push(AuditEvent::new(None, "login", &self.account, outcome));
                 }
                 return self.refuse(link);
             }

@@ -46,6 +46,8 @@ pub(super) struct Handshake {
     step: Step,
     /// When the peer has waited too long.
     pub(super) deadline: Millis,
+    /// Who asked to be let in.
+    account: String,
     heartbeat_s: u64,
 }
 
@@ -76,6 +78,7 @@ impl Handshake {
         Self {
             step: Step::Hello,
             deadline,
+            account: String::new(),
             heartbeat_s: 0,
         }
     }
@@ -119,6 +122,7 @@ impl Handshake {
         let Some(login) = login(&hello.auth, origin.certificate.as_deref()) else {
             return Err(denied(link, "plain", "no user and password"));
         };
+        self.account = login.account();
         link.login = Some(login);
         self.heartbeat_s = heartbeat_s(hello.heartbeat, link.config.heartbeat_s.into());
         self.step = Step::Login;
@@ -144,7 +148,7 @@ impl Handshake {
             Err(LoginError::LoopbackOnly) => "this user may come from loopback only",
             Err(LoginError::Overloaded) => "too many logins are being checked",
         };
-        Turn::Failed(denied(link, "plain", reason))
+        Turn::Failed(denied(link, &self.account, reason))
     }
 
     fn open(&mut self, link: &mut Link) {
@@ -250,11 +254,11 @@ fn login(auth: &Auth<'_>, certificate: Option<&str>) -> Option<Login> {
 }
 
 /// Who was turned away is not told why; the operator is.
-fn denied(link: &mut Link, mechanism: &str, reason: &'static str) -> Fault {
+fn denied(link: &mut Link, account: &str, reason: &'static str) -> Fault {
     if link.audit.len() < DENIALS_MAX {
         let outcome = AuditOutcome::Refused(reason);
         link.audit
-            .push(AuditEvent::new(None, "login", mechanism, outcome));
+            .push(AuditEvent::new(None, "login", account, outcome));
     }
     Fault::refused("the login was refused: see the broker's log for the reason")
 }

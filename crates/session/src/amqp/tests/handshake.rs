@@ -79,7 +79,9 @@ fn pitfall_2_a_refused_login_is_told_only_to_clients_that_can_hear_it() {
     let text = "ACCESS_REFUSED - Login was refused using authentication mechanism PLAIN. \
                 For details see the broker logfile.";
     assert_eq!(peer.lines(), [connection_close(403, text, (0, 0))]);
-    assert_eq!(peer.session.take_audit().len(), 1);
+    let audit = peer.session.take_audit();
+    assert_eq!(audit.len(), 1);
+    assert_eq!(audit[0].object, "guest (PLAIN)");
     peer.say(0, connection::CloseOk {});
     assert!(peer.session.is_closing());
 

@@ -118,7 +118,10 @@ fn a_failed_authentication_is_a_fatal_403_and_written_down() {
     expect_fatal(peer, 403, REFUSED);
     let audit = peer.session.take_audit();
     assert_eq!(audit.len(), 1);
-    assert_eq!((&*audit[0].action, &*audit[0].object), ("login", "plain"));
+    assert_eq!(
+        (&*audit[0].action, &*audit[0].object),
+        ("login", "guest (plain)")
+    );
     assert_eq!(peer.requests().len(), 0);
     for error in [LoginError::LoopbackOnly, LoginError::Overloaded] {
         let peer = &mut Peer::greeted(FireConfig::default(), &hello());
