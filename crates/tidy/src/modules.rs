@@ -16,7 +16,7 @@ const EMPTY_NAMES: &[&str] = &[
 /// Folders with a workspace of their own.
 const OTHER_WORKSPACES: [&str; 2] = ["fuzz/", "tests/clients/lapin/"];
 
-/// Every Rust file outside of [`OTHER_WORKSPACES`] is compiled by some target.
+/// Every Rust file outside of the other workspaces is compiled by some target.
 #[must_use]
 pub fn dead_files(packages: &[Package], files: &[SourceFile]) -> Vec<Finding> {
     let texts: BTreeMap<&str, &str> = files
