@@ -51,6 +51,10 @@ impl Engine {
         let batch = self.get_one(cx, index, taker, &mut pass);
         let after = self.write_leases(cx, index, &mut pass);
         self.pass = pass;
+        if let (Some(batch), Some(conn)) = (&batch, self.consumers.conn_mut(reply.conn)) {
+            // It goes whatever else is on its way, and counts: its session reports when it left.
+            conn.outbound_bytes += batch.budget_bytes();
+        }
         if let Some((consumer, _)) = getter {
             self.drop_idle_getter(index, consumer);
         }

@@ -11,6 +11,9 @@ use tanda_session::login::Unrestricted;
 use super::{Conn, Host};
 use crate::invariants::bounded_memory::Bounds;
 
+/// What is published beyond the bound in one go, at most: the messages of one read.
+const RETURNED_BYTES: u64 = 300_000;
+
 impl Host {
     /// Accepts a connection at Fila's door; `None` while the process is down.
     pub(crate) fn accept(&mut self, client: usize, now: Millis) -> Option<u64> {
@@ -30,7 +33,10 @@ impl Host {
         let config = Arc::clone(&self.amqp_config);
         let bounds = Bounds {
             outbound_bytes: config.outbound_bytes_max,
-            reply_bytes: config.reply_bytes_max,
+            // Whole messages come back to who published them.
+            reply_bytes: config.reply_bytes_max
+                + config.publish_bytes_in_flight_max as u64
+                + RETURNED_BYTES,
             requests: config.requests_in_flight_max as u64,
         };
         self.accept_with(client, now, |conn| {

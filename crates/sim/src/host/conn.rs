@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{DeliveryItem, Event, KeyTable, Millis, Request};
+use tanda_engine::{DeliveryItem, Event, Got, KeyTable, Millis, Request};
 use tanda_session::Session;
 
 use crate::invariants::bounded_memory::Bounds;
@@ -63,6 +63,8 @@ pub(crate) struct Load {
     pub(crate) budget_bytes: u64,
     /// The heaviest single delivery so far.
     pub(crate) heaviest_bytes: u64,
+    /// The heaviest message that was got so far: it comes whatever else is on its way.
+    pub(crate) got_bytes: u64,
     /// Items of the largest request so far.
     pub(crate) items_max: usize,
 }
@@ -133,6 +135,16 @@ impl Conn {
 
     /// The engine says this to the session.
     pub(crate) fn load_with(&mut self, event: &Event) {
+        if let Event::Got {
+            result: Ok(Got {
+                batch: Some(batch), ..
+            }),
+            ..
+        } = event
+        {
+            self.load.budget_bytes += batch.budget_bytes();
+            self.load.got_bytes = self.load.got_bytes.max(batch.budget_bytes());
+        }
         if let Event::Delivery { batch, .. } = event {
             self.load.budget_bytes += batch.budget_bytes();
             let items = batch.items.iter().map(DeliveryItem::budget_bytes);

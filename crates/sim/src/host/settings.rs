@@ -32,6 +32,7 @@ fn amqp(seed: u64) -> AmqpConfig {
         // Less than a heartbeat would keep the session from reading whenever one waits.
         reply_bytes_max: *random.pick(&[64, 2048, 4 << 20]).unwrap_or(&64),
         requests_in_flight_max: random.length(64),
+        publish_bytes_in_flight_max: 16 << 10,
         entropy: Some(Arc::new(SimEntropy::new(&mut random))),
         ..AmqpConfig::default()
     }

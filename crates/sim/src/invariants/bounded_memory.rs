@@ -22,7 +22,7 @@ const ANSWER_ITEM_BYTES: u64 = 32;
 
 /// What the engine has released to a connection, and what waits there for the network.
 pub(crate) fn of_connection(bounds: Bounds, load: Load, waiting_bytes: u64) -> Check {
-    let deliveries = bounds.outbound_bytes + load.heaviest_bytes;
+    let deliveries = bounds.outbound_bytes + load.heaviest_bytes + load.got_bytes;
     ensure(load.budget_bytes <= deliveries, NAME, || {
         format!("{load:?} is on its way, {deliveries} bytes at most")
     })?;
