@@ -72,9 +72,9 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.acked,
         amqp.requeued,
         amqp.committed,
-        amqp.unknown_commits,
     ];
     assert!(all.iter().all(|count| *count > 5), "{amqp:?}");
+    assert!(amqp.unknown_commits > 0, "{amqp:?}");
 }
 
 #[test]
