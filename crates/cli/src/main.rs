@@ -12,6 +12,7 @@ mod credentials;
 mod definitions;
 mod durations;
 mod encryption;
+mod exchange;
 mod failure;
 mod health;
 mod http_door;
@@ -74,6 +75,9 @@ enum Command {
     Send(Box<send::SendArgs>),
     /// Receive messages: look at them, acknowledge them, or run a command for each.
     Consume(Box<consume::ConsumeArgs>),
+    /// Exchanges and bindings, and messages through them.
+    #[command(subcommand)]
+    Exchange(exchange::ExchangeCommand),
     /// Move messages from a dead-letter queue back to its queue.
     Redrive(redrive::RedriveArgs),
     /// Write everything a running broker holds into a file.
@@ -133,6 +137,7 @@ fn main() -> ExitCode {
         Command::Queue(command) => block_on(queue::run(command, cli.target)),
         Command::Send(args) => block_on(send::run(*args, cli.target)),
         Command::Consume(args) => block_on(consume::run(*args, cli.target)),
+        Command::Exchange(command) => block_on(exchange::run(command, cli.target)),
         Command::Redrive(args) => block_on(redrive::run(args, cli.target)),
         Command::Config(command) => block_on(config::run(command, cli.target)),
         Command::Throttle(command) => block_on(throttle::run(command, cli.target)),

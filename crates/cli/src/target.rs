@@ -3,7 +3,7 @@
 use std::env;
 
 use clap::Args;
-use tanda_client::{Client, ReconnectPolicy};
+use tanda_client::{Client, ReconnectPolicy, Tls};
 
 use crate::{
     credentials::KeyArgs,
@@ -112,6 +112,11 @@ impl Target {
             has_key,
             source,
         })
+    }
+
+    /// What TLS trusts and shows.
+    pub(crate) fn tls(&self) -> Result<Tls, Failure> {
+        self.encryption.load()
     }
 
     /// The HTTP door, which gets the same credentials as the Fila door.

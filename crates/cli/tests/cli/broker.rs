@@ -159,7 +159,8 @@ impl Broker {
         let mut command = clean(program);
         command
             .env("TANDA_ADDR", &self.addr)
-            .env("TANDA_HTTP", &self.http);
+            .env("TANDA_HTTP", &self.http)
+            .env("TANDA_FIREMQ", format!("fire://{}", self.door("firemq")));
         command
     }
 

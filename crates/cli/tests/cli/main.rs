@@ -10,6 +10,7 @@ mod amqp_peer;
 mod backup;
 mod broker;
 mod consume;
+mod exchanges;
 mod exit_codes;
 mod keys;
 mod pages;
