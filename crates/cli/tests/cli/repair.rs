@@ -131,8 +131,8 @@ fn what_a_damaged_broker_still_holds_is_served_from_the_new_directory() {
     copy_dir(broker.data_dir(), &data);
     drop(broker);
 
-    // The second batch: the first message.
-    flip(&data.join("shard-0/000001.seg"), 8_192 + 80);
+    // The third batch, after those of the user guest and of the queue: the first message.
+    flip(&data.join("shard-0/000001.seg"), 12_288 + 80);
     let mut command = tanda();
     command.args([
         "serve",
@@ -148,7 +148,7 @@ fn what_a_damaged_broker_still_holds_is_served_from_the_new_directory() {
     command.arg("--data-dir").arg(&data);
     let refused = run(command, b"");
     assert_eq!(refused.code, 1, "{refused:?}");
-    for part in ["000001.seg", "byte 8192", "tanda repair"] {
+    for part in ["000001.seg", "byte 12288", "tanda repair"] {
         assert!(refused.err.contains(part), "{part}: {refused:?}");
     }
 
