@@ -17,6 +17,7 @@ pub mod amqp_session;
 mod answers;
 pub mod config_load;
 mod damage;
+mod driven;
 pub mod engine_replay;
 pub mod firemq_decode;
 pub mod firemq_session;

@@ -1,51 +1,27 @@
-//! The session, its peer and its engine, and what must hold between them.
+//! What a client of AMQP says and reads.
 
 use std::sync::Arc;
 
-use bytes::{Buf, BytesMut};
-use tanda_engine::{ConnId, Event, Millis, Request};
-use tanda_session::Session;
 use tanda_session::amqp::{AmqpConfig, AmqpSession};
-use tanda_session::login::{Identity, LoginError, Unrestricted};
 use tanda_wire::amqp::frame::PROTOCOL_HEADER;
 use tanda_wire::amqp::{
     ContentHeader, FrameType, LongStr, Method, MethodId, ReplyCode, ShortStr, Split, Table, basic,
     channel, confirm, connection, encode, exchange, queue, split_frame, tx,
 };
 
-use crate::answers;
+use crate::driven::{CONN, Dialect, Driven, START};
 use crate::script::Script;
 
-const CONN: ConnId = ConnId(9);
-const START: Millis = Millis(1_000_000);
 const FRAME_MAX: u32 = 4096;
-/// Consumers and requests that are kept to be spoken of.
-const TOKENS_MAX: usize = 64;
-/// What a session may hold beyond what is bounded by its configuration: a read and its answers.
-const HELD_BYTES_MAX: usize = 1 << 20;
+/// A session, its peer and its engine.
+pub(super) type Peer = Driven<Amqp>;
 
-/// One session and what is known of it outside.
-pub(super) struct Peer {
-    session: AmqpSession,
-    input: BytesMut,
-    now: Millis,
-    /// Requests that the engine has and has not answered.
-    owed: Vec<Request>,
-    /// Tokens of consumers, live or not.
-    consumers: Vec<u32>,
-    refusals: u8,
-    heard: Heard,
+/// What a client reads of the protocol.
+#[derive(Default)]
+pub(super) struct Amqp {
     /// What the session wrote and is not decoded yet.
     written: Vec<u8>,
     is_greeted: bool,
-    is_closed: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
-    Nothing,
-    Connect,
-    Disconnect,
 }
 
 fn config(bits: u8) -> AmqpConfig {
@@ -134,18 +110,7 @@ fn known(which: u8) -> Vec<u8> {
 impl Peer {
     pub(super) fn new(bits: u8) -> Self {
         let session = AmqpSession::new(CONN, Arc::new(config(bits)), None, START);
-        let mut peer = Self {
-            session,
-            input: BytesMut::new(),
-            now: START,
-            owed: Vec::new(),
-            consumers: Vec::new(),
-            refusals: 0,
-            heard: Heard::Nothing,
-            written: Vec::new(),
-            is_greeted: false,
-            is_closed: false,
-        };
+        let mut peer = Self::of(session, Amqp::default());
         if bits & 8 == 0 {
             peer.open();
         }
@@ -176,13 +141,6 @@ impl Peer {
         self.answer(&mut Script::new(&[]));
         self.send(&[frame(1, channel::Open {}), frame(2, channel::Open {})].concat());
         self.check();
-    }
-
-    pub(super) fn send(&mut self, bytes: &[u8]) {
-        if self.session.wants_read() {
-            self.input.extend_from_slice(bytes);
-        }
-        self.session.on_bytes(self.now, &mut self.input);
     }
 
     pub(super) fn send_frame(&mut self, script: &mut Script<'_>) {
@@ -242,132 +200,22 @@ impl Peer {
             }
         }
     }
+}
 
-    fn event(&mut self, event: Event) {
-        if let Event::Subscribed { token, .. } = &event
-            && self.consumers.len() < TOKENS_MAX
-        {
-            self.consumers.push(*token);
-        }
-        self.session.on_event(self.now, event);
-        self.session.on_bytes(self.now, &mut self.input);
-    }
+impl Dialect for Amqp {
+    type Session = AmqpSession;
 
-    pub(super) fn answer(&mut self, script: &mut Script<'_>) {
-        if self.owed.is_empty() {
-            return;
-        }
-        let at = script.pick(self.owed.len());
-        let request = self.owed.remove(at);
-        if let Some(event) = answers::answer(script, &request) {
-            self.event(event);
-        }
-    }
-
-    pub(super) fn any_event(&mut self, script: &mut Script<'_>) {
-        let token = self.token(script);
-        let event = answers::any(script, token);
-        self.event(event);
-    }
-
-    pub(super) fn deliver(&mut self, script: &mut Script<'_>) {
-        let token = self.token(script);
-        let count = 1 + script.pick(5);
-        let batch = answers::deliveries(script, count);
-        self.event(Event::Delivery { token, batch });
-    }
-
-    fn token(&self, script: &mut Script<'_>) -> u32 {
-        let known = self.consumers.get(script.pick(self.consumers.len()));
-        match (script.byte(), known) {
-            (0..=200, Some(token)) => *token,
-            _ => script.u32(),
-        }
-    }
-
-    pub(super) fn read(&mut self, bytes: usize) {
-        let output = self.session.output();
-        let taken = output.len().min(bytes);
-        self.written
-            .extend_from_slice(output.get(..taken).unwrap_or_default());
-        output.advance(taken);
-        self.session.on_written(taken);
+    fn on_output(&mut self, bytes: &[u8]) {
+        self.written.extend_from_slice(bytes);
         self.decode();
     }
 
-    pub(super) fn wait(&mut self, tenths: u16) {
-        self.now = self.now.after_ms(u64::from(tenths) * 100);
-        self.session.on_timer(self.now);
-    }
-
-    pub(super) const fn refuse(&mut self, count: u8) {
-        self.refusals = count % 8;
-    }
-
-    pub(super) fn alarm(&mut self, which: u8) {
-        let reason = (which & 1 == 0).then_some("memory");
-        self.session.on_alarm(self.now, reason);
-        self.session.on_bytes(self.now, &mut self.input);
-    }
-
-    pub(super) fn log_in(&mut self, which: u8) {
-        let answer: Result<Arc<dyn Identity>, LoginError> = if which == 0 {
-            Err(LoginError::Refused)
-        } else {
-            Ok(Arc::new(Unrestricted::new("guest")))
-        };
-        if self.session.take_login().is_some() || which > 250 {
-            self.session.on_login(self.now, answer);
-        }
-    }
-
-    pub(super) fn end(&mut self, which: u8) {
-        match which % 3 {
-            0 => self.session.begin_shutdown(self.now),
-            1 => self.session.on_overload(self.now),
-            _ => self.session.on_end(self.now),
-        }
-    }
-
-    pub(super) fn close(&mut self) {
-        self.session.close();
-        self.is_closed = true;
-        // A part of a frame may have left.
+    fn on_closed(&mut self) {
         self.written.clear();
     }
+}
 
-    /// What must hold after every step.
-    pub(super) fn check(&mut self) {
-        self.session.assert_invariants();
-        while let Some(request) = self.session.next_request() {
-            if self.refusals > 0 {
-                self.refusals -= 1;
-                self.session.on_refused(request);
-                continue;
-            }
-            self.hear(request);
-        }
-        let held = self.session.held_bytes();
-        assert!(held < HELD_BYTES_MAX, "{held} bytes held");
-        assert!(self.input.len() < HELD_BYTES_MAX, "input is read ahead");
-    }
-
-    fn hear(&mut self, request: Request) {
-        let before = self.heard;
-        if matches!(request, Request::Connect { conn: CONN, .. }) {
-            assert_eq!(before, Heard::Nothing, "{request:?}");
-            self.heard = Heard::Connect;
-        } else {
-            assert_eq!(before, Heard::Connect, "{request:?}");
-        }
-        if matches!(request, Request::Disconnect { conn: CONN }) {
-            self.heard = Heard::Disconnect;
-        }
-        if self.owed.len() < TOKENS_MAX {
-            self.owed.push(request);
-        }
-    }
-
+impl Amqp {
     /// Whole frames of what was written are a server's.
     fn decode(&mut self) {
         if !self.is_greeted && !self.written.is_empty() {
@@ -398,22 +246,6 @@ impl Peer {
             }
         }
         self.written.drain(..at);
-    }
-
-    /// What must hold in the end.
-    pub(super) fn finish(&mut self) {
-        if !self.is_closed {
-            self.read(usize::MAX);
-            self.read(usize::MAX);
-            assert!(self.session.output().is_empty(), "all is written");
-        }
-        self.refusals = 0;
-        self.close();
-        self.now = self.now.after_ms(1_000);
-        self.session.on_timer(self.now);
-        self.check();
-        assert_ne!(self.heard, Heard::Connect, "a Disconnect is owed");
-        assert!(!self.session.wants_read());
     }
 }
 

@@ -1,14 +1,9 @@
-//! The session, its peer and its engine, and what must hold between them.
+//! What a client of FireMQ says and reads.
 
 use std::sync::Arc;
 
-use bytes::{Buf, BytesMut};
-use tanda_engine::{
-    ConnId, Content, DeliveryBatch, DeliveryItem, Event, Form, Got, Millis, Request,
-};
-use tanda_session::Session;
+use tanda_engine::{Content, DeliveryBatch, DeliveryItem, Event, Form, Got};
 use tanda_session::firemq::{FireConfig, FireSession};
-use tanda_session::login::{Identity, LoginError, Unrestricted};
 use tanda_wire::firemq::consume::{Ack, Credit, Get, Nack, Subscribe, Unsubscribe};
 use tanda_wire::firemq::frame::{Framing, write_head};
 use tanda_wire::firemq::publish::Publish;
@@ -20,38 +15,17 @@ use tanda_wire::firemq::{Header, Props, RawMap};
 use tanda_wire::mapping::FireMessage;
 
 use super::reader::Reader;
-use crate::answers;
+use crate::driven::{CONN, Dialect, Driven, START};
 use crate::script::Script;
 
-const CONN: ConnId = ConnId(9);
-const START: Millis = Millis(1_000_000);
-/// Subscriptions and requests that are kept to be spoken of.
-const TOKENS_MAX: usize = 64;
-/// What a session may hold beyond what is bounded by its configuration: a read and its answers.
-const HELD_BYTES_MAX: usize = 1 << 20;
+/// A session, its peer and its engine.
+pub(super) type Peer = Driven<Fire>;
 
-/// One session and what is known of it outside.
-pub(super) struct Peer {
-    session: FireSession,
-    input: BytesMut,
-    now: Millis,
-    /// Requests that the engine has and has not answered.
-    owed: Vec<Request>,
-    /// Tokens of subscriptions, live or not.
-    subs: Vec<u32>,
-    refusals: u8,
-    heard: Heard,
+/// What a client knows of the conversation.
+pub(super) struct Fire {
     reader: Reader,
     /// The number of the next publish.
     seq: u64,
-    is_closed: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Heard {
-    Nothing,
-    Connect,
-    Disconnect,
 }
 
 fn config(bits: u8) -> FireConfig {
@@ -178,18 +152,11 @@ impl Peer {
     pub(super) fn new(bits: u8) -> Self {
         let preamble = bits & 16 == 0;
         let session = FireSession::new(CONN, Arc::new(config(bits)), preamble, None, START);
-        let mut peer = Self {
-            session,
-            input: BytesMut::new(),
-            now: START,
-            owed: Vec::new(),
-            subs: Vec::new(),
-            refusals: 0,
-            heard: Heard::Nothing,
+        let fire = Fire {
             reader: Reader::default(),
             seq: 1,
-            is_closed: false,
         };
+        let mut peer = Self::of(session, fire);
         if bits & 8 == 0 {
             if preamble {
                 peer.send(b"FMQ1");
@@ -201,13 +168,6 @@ impl Peer {
             peer.check();
         }
         peer
-    }
-
-    pub(super) fn send(&mut self, bytes: &[u8]) {
-        if self.session.wants_read() {
-            self.input.extend_from_slice(bytes);
-        }
-        self.session.on_bytes(self.now, &mut self.input);
     }
 
     pub(super) fn send_frame(&mut self, script: &mut Script<'_>) {
@@ -231,7 +191,7 @@ impl Peer {
         let (flags, off) = (script.byte(), script.byte());
         let (props, headers, body) = (script.short(), script.short(), script.short());
         let is_confirmed = flags & 4 == 0;
-        let seq = if off > 250 { 7 } else { self.seq };
+        let seq = if off > 250 { 7 } else { self.dialect.seq };
         let publish = Publish {
             seq: if is_confirmed { seq } else { 0 },
             exchange: if flags & 1 == 0 { "" } else { "ex" },
@@ -243,157 +203,34 @@ impl Peer {
             headers: RawMap::from_checked(headers),
         };
         if self.session.wants_input() {
-            self.seq += u64::from(is_confirmed);
+            self.dialect.seq += u64::from(is_confirmed);
         }
         self.send(&frame(&publish, body));
     }
+}
 
-    fn event(&mut self, mut event: Event) {
-        if let Event::Subscribed { token, .. } = &event
-            && self.subs.len() < TOKENS_MAX
-        {
-            self.subs.push(*token);
-        }
-        if let Event::Delivery { batch, .. } = &mut event {
+impl Dialect for Fire {
+    type Session = FireSession;
+
+    fn on_output(&mut self, bytes: &[u8]) {
+        self.reader.take(bytes);
+    }
+
+    fn on_closed(&mut self) {
+        self.reader.forget();
+    }
+
+    fn make_sound(event: &mut Event) {
+        if let Event::Delivery { batch, .. } = event {
             make_sound(batch);
         } else if let Event::Got {
             result: Ok(Got {
                 batch: Some(batch), ..
             }),
             ..
-        } = &mut event
+        } = event
         {
             make_sound(batch);
         }
-        self.session.on_event(self.now, event);
-        self.session.on_bytes(self.now, &mut self.input);
-    }
-
-    pub(super) fn answer(&mut self, script: &mut Script<'_>) {
-        if self.owed.is_empty() {
-            return;
-        }
-        let at = script.pick(self.owed.len());
-        let request = self.owed.remove(at);
-        if let Some(event) = answers::answer(script, &request) {
-            self.event(event);
-        }
-    }
-
-    pub(super) fn any_event(&mut self, script: &mut Script<'_>) {
-        let token = self.token(script);
-        let event = answers::any(script, token);
-        self.event(event);
-    }
-
-    pub(super) fn deliver(&mut self, script: &mut Script<'_>) {
-        let token = self.token(script);
-        let count = 1 + script.pick(5);
-        let batch = answers::deliveries(script, count);
-        self.event(Event::Delivery { token, batch });
-    }
-
-    fn token(&self, script: &mut Script<'_>) -> u32 {
-        let known = self.subs.get(script.pick(self.subs.len()));
-        match (script.byte(), known) {
-            (0..=200, Some(token)) => *token,
-            _ => script.u32(),
-        }
-    }
-
-    pub(super) fn read(&mut self, bytes: usize) {
-        let output = self.session.output();
-        let taken = output.len().min(bytes);
-        self.reader.take(output.get(..taken).unwrap_or_default());
-        output.advance(taken);
-        self.session.on_written(taken);
-    }
-
-    pub(super) fn wait(&mut self, tenths: u16) {
-        self.now = self.now.after_ms(u64::from(tenths) * 100);
-        self.session.on_timer(self.now);
-    }
-
-    pub(super) const fn refuse(&mut self, count: u8) {
-        self.refusals = count % 8;
-    }
-
-    pub(super) fn alarm(&mut self, which: u8) {
-        let reason = (which & 1 == 0).then_some("memory");
-        self.session.on_alarm(self.now, reason);
-        self.session.on_bytes(self.now, &mut self.input);
-    }
-
-    pub(super) fn log_in(&mut self, which: u8) {
-        let answer: Result<Arc<dyn Identity>, LoginError> = if which == 0 {
-            Err(LoginError::Refused)
-        } else {
-            Ok(Arc::new(Unrestricted::new("guest")))
-        };
-        if self.session.take_login().is_some() || which > 250 {
-            self.session.on_login(self.now, answer);
-        }
-    }
-
-    pub(super) fn end(&mut self, which: u8) {
-        match which % 3 {
-            0 => self.session.begin_shutdown(self.now),
-            1 => self.session.on_overload(self.now),
-            _ => self.session.on_end(self.now),
-        }
-    }
-
-    pub(super) fn close(&mut self) {
-        self.session.close();
-        self.is_closed = true;
-        self.reader.forget();
-    }
-
-    /// What must hold after every step.
-    pub(super) fn check(&mut self) {
-        self.session.assert_invariants();
-        while let Some(request) = self.session.next_request() {
-            if self.refusals > 0 {
-                self.refusals -= 1;
-                self.session.on_refused(request);
-                continue;
-            }
-            self.hear(request);
-        }
-        let held = self.session.held_bytes();
-        assert!(held < HELD_BYTES_MAX, "{held} bytes held");
-        assert!(self.input.len() < HELD_BYTES_MAX, "input is read ahead");
-    }
-
-    fn hear(&mut self, request: Request) {
-        let before = self.heard;
-        if matches!(request, Request::Connect { conn: CONN, .. }) {
-            assert_eq!(before, Heard::Nothing, "{request:?}");
-            self.heard = Heard::Connect;
-        } else {
-            assert_eq!(before, Heard::Connect, "{request:?}");
-        }
-        if matches!(request, Request::Disconnect { conn: CONN }) {
-            self.heard = Heard::Disconnect;
-        }
-        if self.owed.len() < TOKENS_MAX {
-            self.owed.push(request);
-        }
-    }
-
-    /// What must hold in the end.
-    pub(super) fn finish(&mut self) {
-        if !self.is_closed {
-            self.read(usize::MAX);
-            self.read(usize::MAX);
-            assert!(self.session.output().is_empty(), "all is written");
-        }
-        self.refusals = 0;
-        self.close();
-        self.now = self.now.after_ms(1_000);
-        self.session.on_timer(self.now);
-        self.check();
-        assert_ne!(self.heard, Heard::Connect, "a Disconnect is owed");
-        assert!(!self.session.wants_read());
     }
 }
