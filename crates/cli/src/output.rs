@@ -50,6 +50,23 @@ impl Output {
     }
 }
 
+/// Says what was done: a sentence, or a document.
+pub(crate) fn done(is_json: bool, document: &Value, sentence: &str) -> Result<(), Failure> {
+    let mut out = Output::new();
+    if is_json {
+        out.document(document)?;
+    } else {
+        out.line(sentence)?;
+    }
+    out.flush()
+}
+
+/// A text of an answer, safe for a terminal.
+pub(crate) fn text(of: &Value, key: &str) -> String {
+    let text = of.get(key).and_then(Value::as_str).unwrap_or_default();
+    printable(text.as_bytes())
+}
+
 /// Text from outside made safe for a terminal and kept to one line: control characters are shown
 /// escaped, bytes that are no UTF-8 as a replacement character.
 pub(crate) fn printable(bytes: &[u8]) -> String {

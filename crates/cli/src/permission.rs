@@ -6,10 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     failure::Failure,
     http_door::segment,
-    output::{Output, printable},
+    output::{Output, done, printable, text},
     table::Table,
     target::{Target, TargetArgs},
-    user::{done, text},
 };
 
 #[derive(Debug, Subcommand)]

@@ -7,10 +7,9 @@ use crate::{
     confirm::ConfirmArgs,
     failure::Failure,
     http_door::segment,
-    output::{Output, printable},
+    output::{Output, done, printable, text},
     table::Table,
     target::TargetArgs,
-    user::{done, text},
 };
 
 #[derive(Debug, Subcommand)]

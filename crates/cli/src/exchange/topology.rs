@@ -5,7 +5,11 @@ use serde_json::json;
 use tanda_client::fire::{Binding, Exchange, ExchangeKind, Fields};
 
 use super::{Door, DoorArgs, refused};
-use crate::{failure::Failure, output::printable, target::TargetArgs, user::done};
+use crate::{
+    failure::Failure,
+    output::{done, printable},
+    target::TargetArgs,
+};
 
 /// How an exchange chooses among its bindings.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -11,7 +11,7 @@ use crate::{
     confirm::ConfirmArgs,
     failure::Failure,
     http_door::segment,
-    output::{Output, printable},
+    output::{Output, done, printable, text},
     table::Table,
     target::TargetArgs,
 };
@@ -113,17 +113,6 @@ fn path(name: &str) -> String {
     format!("/api/users/{}", segment(name))
 }
 
-/// Says what was done: a sentence, or a document.
-pub(crate) fn done(is_json: bool, document: &Value, sentence: &str) -> Result<(), Failure> {
-    let mut out = Output::new();
-    if is_json {
-        out.document(document)?;
-    } else {
-        out.line(sentence)?;
-    }
-    out.flush()
-}
-
 async fn add(args: AddArgs, before: TargetArgs) -> Result<(), Failure> {
     let target = args.target.or(before);
     let door = target.http()?;
@@ -197,12 +186,6 @@ async fn list(args: ListArgs, before: TargetArgs) -> Result<(), Failure> {
     }
     out.line(table)?;
     out.flush()
-}
-
-/// A text of an answer, safe for a terminal.
-pub(crate) fn text(of: &Value, key: &str) -> String {
-    let text = of.get(key).and_then(Value::as_str).unwrap_or_default();
-    printable(text.as_bytes())
 }
 
 async fn set_password(args: SetPasswordArgs, before: TargetArgs) -> Result<(), Failure> {

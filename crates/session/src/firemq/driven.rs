@@ -104,6 +104,10 @@ impl Session for FireSession {
         self.set_identity(now, identity);
     }
 
+    fn on_dismissed(&mut self, now: Millis, why: &str) {
+        Self::on_dismissed(self, now, why);
+    }
+
     fn on_alarm(&mut self, now: Millis, reason: Option<&str>) {
         self.set_alarm(now, reason);
     }

@@ -10,6 +10,15 @@ use super::{Closing, FireSession, State};
 impl FireSession {
     /// The server wants to stop: tells the peer, takes nothing more.
     pub fn begin_shutdown(&mut self, now: Millis) {
+        self.force_close(now, "the server shuts down");
+    }
+
+    /// Who logged in is gone, or has to log in again.
+    pub fn on_dismissed(&mut self, now: Millis, why: &str) {
+        self.force_close(now, why);
+    }
+
+    fn force_close(&mut self, now: Millis, why: &str) {
         self.tell(now);
         match &self.state {
             State::Preamble { .. } | State::Handshake(_) => {
@@ -18,8 +27,7 @@ impl FireSession {
             State::Open(open) if open.closes_at.is_some() => self.finish_close(),
             State::Open(_) => {
                 self.send_rest();
-                let text = "the server shuts down";
-                self.link.outbound.close(ReplyCode::ConnectionForced, text);
+                self.link.outbound.close(ReplyCode::ConnectionForced, why);
                 self.await_close(true);
             }
             State::Closing(_) | State::Gone => {}

@@ -141,6 +141,16 @@ fn an_answer_that_does_not_come_does_not_keep_a_connection() {
 }
 
 #[test]
+fn whose_user_is_gone_is_told_so() {
+    let mut peer = Peer::open();
+    Session::on_dismissed(&mut peer.session, peer.now, "user 'guest' was deleted");
+    assert_eq!(
+        peer.lines(),
+        ["close code=320 msg=user 'guest' was deleted"]
+    );
+}
+
+#[test]
 fn a_server_that_shuts_down_sends_close_320_and_waits_for_the_answer() {
     let mut peer = Peer::open();
     let token = peer.subscribe_q();
