@@ -10,6 +10,7 @@
 //! ```
 
 pub mod amqp;
+mod answers;
 pub mod audit;
 mod batch;
 mod consumer_args;

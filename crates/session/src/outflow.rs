@@ -197,6 +197,25 @@ impl<L> Outflow<L> {
         }
     }
 
+    /// Appends whole frames, unless nothing may follow any more.
+    pub(crate) fn raw(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        if !self.is_shut {
+            let before = self.filling.len();
+            write(&mut self.filling);
+            self.count(before);
+        }
+    }
+
+    /// Appends deliveries that `write` encodes, which weigh `budget_bytes` for the engine.
+    pub(crate) fn deliveries(&mut self, budget_bytes: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.is_shut {
+            return self.count_drained(budget_bytes);
+        }
+        let before = self.filling.len();
+        write(&mut self.filling);
+        self.count_deliveries(before, budget_bytes);
+    }
+
     /// Where frames are appended; who does, counts them with one of the next two.
     pub(crate) const fn filling(&mut self) -> &mut Vec<u8> {
         &mut self.filling

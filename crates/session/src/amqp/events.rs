@@ -13,6 +13,7 @@ use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
+use crate::answers::subscribe_refusal;
 use crate::convert::Scratch;
 use crate::unacked::HeldMessage;
 
@@ -314,22 +315,11 @@ pub(super) struct Answered {
 }
 
 fn subscribe_fault(link: &Link, queue: &str, error: SubscribeError) -> Fault {
-    match error {
-        SubscribeError::QueueNotFound => Fault::no_queue(queue, &link.vhost_name),
-        SubscribeError::TokenInUse => Fault::new(ReplyCode::InternalError, "token in use"),
-        SubscribeError::TooMany { max } => {
-            let text = format!("reached maximum ({max}) of consumers per connection");
-            Fault::new(ReplyCode::NotAllowed, text)
-        }
-        SubscribeError::InvalidThrottle { name, problem } => {
-            Fault::precondition(format!("invalid arg 'x-throttles': '{name}': {problem}"))
-        }
-        SubscribeError::ThrottleConflict { name } => Fault::precondition(format!(
-            "inequivalent throttle '{name}': others declare it with another key"
-        )),
-        SubscribeError::ResourceLocked(text) => Fault::new(ReplyCode::ResourceLocked, text),
-        SubscribeError::AccessRefused(text) => Fault::new(ReplyCode::AccessRefused, text),
-    }
+    Fault::of_topology(subscribe_refusal(
+        error,
+        (queue, &link.vhost_name),
+        "consumers",
+    ))
 }
 
 /// Messages that were on their way to a consumer that is gone.

@@ -10,13 +10,7 @@ use super::link::Link;
 use super::open::Open;
 use super::pending::Call;
 use super::topology::say_reply_queue;
-
-/// What a method of the topology is answered with.
-enum Answer {
-    Done,
-    Queue(DeclaredQueue),
-    Count(u64),
-}
+use crate::answers::Answer;
 
 impl Open {
     pub(super) fn on_reply(
@@ -28,7 +22,7 @@ impl Open {
         let Some((number, answered)) = self.answered(link, token) else {
             return Ok(());
         };
-        let Some(result) = answer(reply) else {
+        let Some(result) = Answer::of(reply) else {
             return Ok(());
         };
         if !answered.is_open {
@@ -137,24 +131,6 @@ impl Open {
             channel.last_queue = Some(declared.name.clone());
         }
     }
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "most replies answer questions of other doors"
-)]
-fn answer(reply: AdminReply) -> Option<Result<Answer, TopologyError>> {
-    Some(match reply {
-        AdminReply::ExchangeDeclared(result)
-        | AdminReply::ExchangeDeleted(result)
-        | AdminReply::Bound(result)
-        | AdminReply::Unbound(result) => result.map(|()| Answer::Done),
-        AdminReply::QueueDeclared(result) => result.map(Answer::Queue),
-        AdminReply::QueueRemoved(result) | AdminReply::QueuePurged(result) => {
-            result.map(Answer::Count)
-        }
-        _ => return None,
-    })
 }
 
 fn say_done(link: &mut Link, number: u16, call: &Call, answer: &Answer) {

@@ -1,6 +1,6 @@
 //! What the engine says, as frames.
 
-use tanda_engine::{Event, GetError, Got, SubscribeError, SubscriptionEnd};
+use tanda_engine::{Event, GetError, Got, SubscribeError, SubscriptionEnd, TopologyCode};
 use tanda_wire::firemq::ReplyCode;
 use tanda_wire::firemq::reply::OkReply;
 
@@ -8,6 +8,7 @@ use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
+use crate::answers::subscribe_refusal;
 
 impl Open {
     /// Takes one event. Those of requests and subscriptions that ended meanwhile are ignored.
@@ -115,22 +116,10 @@ impl Open {
 }
 
 fn subscribe_fault(link: &Link, queue: &str, error: SubscribeError) -> Fault {
-    match error {
-        SubscribeError::QueueNotFound => Fault::no_queue(queue, &link.vhost_name),
-        SubscribeError::TokenInUse => Fault::new(ReplyCode::InternalError, "token in use"),
-        SubscribeError::TooMany { max } => {
-            let text = format!("reached maximum ({max}) of subscriptions per connection");
-            Fault::new(ReplyCode::NotAllowed, text)
-        }
-        SubscribeError::InvalidThrottle { name, problem } => {
-            Fault::precondition(format!("invalid arg 'x-throttles': '{name}': {problem}"))
-        }
-        SubscribeError::ThrottleConflict { name } => Fault::precondition(format!(
-            "inequivalent throttle '{name}': others declare it with another key"
-        )),
-        // The second: AMQP has its own code for an exclusive consumer, this protocol has not.
-        SubscribeError::ResourceLocked(text) | SubscribeError::AccessRefused(text) => {
-            Fault::new(ReplyCode::ResourceLocked, text)
-        }
+    let mut refusal = subscribe_refusal(error, (queue, &link.vhost_name), "subscriptions");
+    // AMQP has a code of its own for an exclusive consumer, this protocol has not.
+    if refusal.code == TopologyCode::AccessRefused {
+        refusal.code = TopologyCode::ResourceLocked;
     }
+    Fault::of_topology(refusal)
 }

@@ -62,25 +62,6 @@ impl Outbound {
     pub(super) fn ping(&mut self) {
         self.frame(&Ping {});
     }
-
-    /// Appends whole frames.
-    pub(super) fn raw(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        if !self.flow.is_shut() {
-            let before = self.flow.filling().len();
-            write(self.flow.filling());
-            self.flow.count(before);
-        }
-    }
-
-    /// Appends deliveries that `write` encodes, which weigh `budget_bytes` for the engine.
-    pub(super) fn deliveries(&mut self, budget_bytes: u64, write: impl FnOnce(&mut Vec<u8>)) {
-        if self.flow.is_shut() {
-            return self.flow.count_drained(budget_bytes);
-        }
-        let before = self.flow.filling().len();
-        write(self.flow.filling());
-        self.flow.count_deliveries(before, budget_bytes);
-    }
 }
 
 /// The start of a text, cut between characters.

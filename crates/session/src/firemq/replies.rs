@@ -1,6 +1,6 @@
 //! The engine's answers to requests about the topology.
 
-use tanda_engine::{AdminReply, DeclaredQueue, TopologyCode, TopologyError};
+use tanda_engine::{AdminReply, TopologyCode, TopologyError};
 use tanda_wire::firemq::ReplyCode;
 use tanda_wire::firemq::reply::OkReply;
 
@@ -8,13 +8,7 @@ use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
-
-/// What a request is answered with.
-enum Answer {
-    Done,
-    Queue(DeclaredQueue),
-    Count(u64),
-}
+use crate::answers::Answer;
 
 impl Open {
     pub(super) fn on_reply(&mut self, link: &mut Link, token: u32, reply: AdminReply) {
@@ -28,7 +22,7 @@ impl Open {
                 ..OkReply::default()
             });
         }
-        match answer(reply).unwrap_or(Ok(Answer::Done)) {
+        match Answer::of(reply).unwrap_or(Ok(Answer::Done)) {
             Ok(answer) => self.say_done(link, rid, &call, &answer),
             Err(error) => say_failed(link, rid, &call, error),
         }
@@ -78,22 +72,4 @@ fn say_failed(link: &mut Link, rid: u64, call: &Call, error: TopologyError) {
         | Call::Unsubscribe { .. } => {}
     }
     link.outbound.error(&fault);
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "most replies answer questions of other doors"
-)]
-fn answer(reply: AdminReply) -> Option<Result<Answer, TopologyError>> {
-    Some(match reply {
-        AdminReply::ExchangeDeclared(result)
-        | AdminReply::ExchangeDeleted(result)
-        | AdminReply::Bound(result)
-        | AdminReply::Unbound(result) => result.map(|()| Answer::Done),
-        AdminReply::QueueDeclared(result) => result.map(Answer::Queue),
-        AdminReply::QueueRemoved(result) | AdminReply::QueuePurged(result) => {
-            result.map(Answer::Count)
-        }
-        _ => return None,
-    })
 }
