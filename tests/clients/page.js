@@ -42,6 +42,22 @@ const checks = {
     await closed;
   },
 
+  // The other side is in together.py: what is ordered here is answered there.
+  async orders_and_hears() {
+    const fire = await Fire.connect(URL_OF_BROKER);
+    const answers = [];
+    const all = new Promise((resolve) => {
+      fire.consume("answers", (text) => {
+        answers.push(text);
+        if (answers.length === 3) resolve();
+      });
+    });
+    for (const number of ["1", "2", "3"]) await fire.publish("orders", number);
+    await all;
+    assert.deepEqual(answers, ["2", "4", "6"]);
+    fire.close();
+  },
+
   async message_pack() {
     const values = [
       null, true, false, 0, 127, 128, 255, 256, 65535, 65536, 2 ** 32, 2 ** 52, -1, -33, -(2 ** 40),

@@ -140,6 +140,7 @@ fn check_with(script: &str, over: &str, name: &str, options: &[&str]) {
         .env("TANDA", env!("CARGO_BIN_EXE_tanda"))
         .env("AMQP", &broker.ports["amqp"])
         .env("FILA", &broker.ports["fila"])
+        .env("WS", broker.target("ws"))
         .env("CA", broker.data_dir.join("cert.pem"))
         .output()
         .unwrap();
@@ -196,6 +197,10 @@ checks! { kombu, "kombu_pool.py" over "amqp":
 
 checks! { celery, "celery_app.py" over "amqp":
     a_worker_runs_tasks_and_answers
+}
+
+checks! { together, "together.py" over "amqp":
+    all_three_work
 }
 
 checks! { fire, "fire_checks.py" over "fire":
