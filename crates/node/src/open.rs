@@ -9,7 +9,7 @@ use tanda_engine::{Engine, Lsn, Millis, named_snapshot};
 use tanda_wal::{Disk, DiskCall, DiskError, Log};
 
 use crate::node::Recovered;
-use crate::pages::PageFile;
+use crate::pages::{PageError, PageFile};
 use crate::reclaim::Rates;
 use crate::snapshot::files::{Found, look};
 use crate::snapshot::{Published, Schedule, Snapshots};
@@ -149,26 +149,21 @@ impl<D: Disk> Node<D> {
             loaded.sequence,
         );
         let mut pages = pages.map_err(pages_failed)?;
-        let (mut newest_named, mut missing) = (0, None);
+        let mut records = Records {
+            engine: &mut engine,
+            pages: &mut pages,
+            snapshot: loaded.sequence,
+            newest_named: 0,
+            unread: None,
+        };
         let from = tanda_wal::Lsn(loaded.at.0);
         let log = Log::open(Arc::clone(&disk), config.log, from, &mut |at, record| {
-            let at = Lsn(at.0);
-            newest_named = newest_named.max(named_snapshot(record).unwrap_or(0));
-            if newest_named > loaded.sequence {
-                missing = Some(newest_named);
-                return Err(tanda_wal::ReplayError("its snapshot is missing".into()));
-            }
-            let read = &mut |slot, into: &mut Vec<u8>| pages.read(slot, into).is_ok();
-            engine
-                .replay_with_pages(at, record, read)
-                .map_err(refusal)?;
-            replay.note(at, record.len(), progress);
+            records.apply(Lsn(at.0), record)?;
+            replay.note(Lsn(at.0), record.len(), progress);
             Ok(())
         });
-        if let Some(named) = missing {
-            return Err(snapshot_missing(named, &looked.invalid));
-        }
-        let mut log = log.map_err(|error| refused(error, &looked.invalid))?;
+        let newest_named = records.newest_named;
+        let mut log = log.map_err(|error| records.why(error, &looked.invalid))?;
         looked.spoil_invalid(&*disk).map_err(disk_failed)?;
         let needed = engine.segments().map(|(segment, _)| segment).collect();
         log.keep_segments(&needed).map_err(classify)?;
@@ -191,6 +186,52 @@ impl<D: Disk> Node<D> {
         })?;
         node.name_found_snapshot(newest_named);
         Ok(node)
+    }
+}
+
+/// Takes the log's records behind the snapshot that was loaded.
+struct Records<'a, D: Disk> {
+    engine: &'a mut Engine,
+    pages: &'a mut PageFile<D>,
+    /// Its number.
+    snapshot: u64,
+    /// The newest snapshot that a record named.
+    newest_named: u64,
+    /// The disk failed to read a page, which is no damage.
+    unread: Option<DiskError>,
+}
+
+impl<D: Disk> Records<'_, D> {
+    fn apply(&mut self, at: Lsn, record: &[u8]) -> Result<(), tanda_wal::ReplayError> {
+        let named = named_snapshot(record).unwrap_or(0);
+        self.newest_named = self.newest_named.max(named);
+        if self.newest_named > self.snapshot {
+            return Err(tanda_wal::ReplayError("its snapshot is missing".into()));
+        }
+        let (pages, unread) = (&mut *self.pages, &mut self.unread);
+        let read = &mut |slot, into: &mut Vec<u8>| match pages.read(slot, into) {
+            Ok(()) => true,
+            Err(PageError::Disk(error)) => {
+                *unread = Some(error);
+                false
+            }
+            Err(PageError::Damaged(_)) => false,
+        };
+        let applied = self.engine.replay_with_pages(at, record, read);
+        applied.map_err(refusal)
+    }
+
+    /// Why the log cannot be used.
+    fn why(
+        self,
+        error: tanda_wal::OpenError,
+        invalid: &[(&'static str, StreamError)],
+    ) -> OpenError {
+        if self.newest_named > self.snapshot {
+            return snapshot_missing(self.newest_named, invalid);
+        }
+        self.unread
+            .map_or_else(|| refused(error, invalid), disk_failed)
     }
 }
 

@@ -212,6 +212,32 @@ fn a_snapshot_that_the_log_goes_on_from_must_be_there() {
     panic!("neither of the two is needed");
 }
 
+#[test]
+fn a_start_on_a_disk_that_stops_blames_the_disk_and_not_what_is_on_it() {
+    let mut world = World::reopened(MemDisk::new(1), START, small());
+    world.create(named("q"));
+    send(&mut world, 0..120);
+    world.node.want_snapshot();
+    world.pass(2_000, 100);
+    assert!(world.node.published_snapshot().is_some() && world.node.stats().pages > 5);
+    // Pages of the snapshot are loaded, so a start has to read them.
+    assert_eq!(ack(&mut world, 1, 60).len(), 60);
+    let (disk, now) = (world.disk.crash(), world.now);
+    drop(world);
+    for operations in 0.. {
+        let copy = copy_of(&disk, None);
+        copy.crash_after(operations);
+        match Node::open(Arc::new(copy), small(), now) {
+            Ok(_) => {
+                assert!(operations > 20, "{operations} operations");
+                return;
+            }
+            Err(OpenError::Log(tanda_wal::OpenError::Disk(_))) => {}
+            Err(error) => panic!("after {operations}: {error}"),
+        }
+    }
+}
+
 /// None but those that are asked for.
 fn no_snapshots() -> NodeConfig {
     NodeConfig {
