@@ -4,8 +4,11 @@
 
 use tanda_engine::Millis;
 
-/// Memory is counted this often.
-const EVERY_MS: u64 = 100;
+/// Memory is counted no more often than this: what a fast publisher adds meanwhile must fit between
+/// short and full.
+const EVERY_MS: u64 = 5;
+/// Memory that was short is counted this often although nothing comes.
+const AGAIN_MS: u64 = 100;
 /// Once the limit is reached, publishes are taken again below this share of it.
 const LOW_PERCENT: u64 = 95;
 /// Memory runs short at this share of the limit, and does so until it is below the other: who can
@@ -22,28 +25,29 @@ pub(crate) struct MemoryWatch {
     pub(crate) is_full: bool,
     /// The limit is near.
     pub(crate) is_short: bool,
-    /// When memory is counted next.
-    at: Millis,
+    /// When memory was counted.
+    at: Option<Millis>,
 }
 
 impl MemoryWatch {
-    pub(crate) const fn new(limit_bytes: u64, now: Millis) -> Self {
+    pub(crate) const fn new(limit_bytes: u64) -> Self {
         Self {
             limit_bytes,
             is_full: false,
             is_short: false,
-            at: now,
+            at: None,
         }
     }
 
     /// Whether memory is to be counted now.
     pub(crate) fn is_due(&self, now: Millis) -> bool {
-        self.limit_bytes > 0 && now >= self.at
+        let due = self.at.map(|at| at.after_ms(EVERY_MS));
+        self.limit_bytes > 0 && due.is_none_or(|due| now >= due)
     }
 
     /// Takes what was counted.
     pub(crate) const fn note(&mut self, now: Millis, used_bytes: u64) {
-        self.at = now.after_ms(EVERY_MS);
+        self.at = Some(now);
         let short_percent = if self.is_short {
             EASED_PERCENT
         } else {
@@ -63,7 +67,8 @@ impl MemoryWatch {
 
     /// When memory that was short is counted again although nothing comes.
     pub(crate) fn next_deadline(&self) -> Option<Millis> {
-        (self.is_short || self.is_full).then_some(self.at)
+        let at = self.at.filter(|_| self.is_short || self.is_full);
+        at.map(|at| at.after_ms(AGAIN_MS))
     }
 }
 
@@ -73,7 +78,7 @@ mod tests {
 
     #[test]
     fn short_comes_before_full_and_each_ends_below_where_it_began() {
-        let mut watch = MemoryWatch::new(1000, Millis(5));
+        let mut watch = MemoryWatch::new(1000);
         assert!(watch.is_due(Millis(5)));
         let used = [900, 901, 1000, 1001, 951, 950, 851, 850, 900];
         let states = used.map(|bytes| {
@@ -93,10 +98,7 @@ mod tests {
             (false, false, None),
         ];
         assert_eq!(states, expected);
-        assert!(!watch.is_due(Millis(104)));
-        assert!(
-            !MemoryWatch::new(0, Millis(0)).is_due(Millis(1)),
-            "no limit"
-        );
+        assert!(!watch.is_due(Millis(9)) && watch.is_due(Millis(10)));
+        assert!(!MemoryWatch::new(0).is_due(Millis(1)), "no limit");
     }
 }

@@ -134,7 +134,7 @@ impl<D: Disk> Node<D> {
             emptied: BTreeMap::new(),
             sweep_once_durable: Some(Lsn::ZERO),
             seen_start: Lsn::ZERO,
-            memory: MemoryWatch::new(memory_limit, now),
+            memory: MemoryWatch::new(memory_limit),
         };
         node.publish_recovered_tables();
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;

@@ -99,6 +99,8 @@ const FOUND: &[u64] = &[
     // A round of copying began while the file of the one before was being closed: its file never
     // was.
     713_438,
+    // The power went in the middle of a start, which took a page that it could not read for damage.
+    3_288,
     // Among AMQP clients. A body that the start had moved, named in another queue's record; returns
     // of a transaction by each other's results; credit for who got a message that never left;
     // messages that were got and weighed nothing on their way.
