@@ -120,7 +120,7 @@ impl Client {
         match &mut self.role {
             Role::Amqp(client) => {
                 let link = client.link.as_mut()?;
-                Some((link.conn, &mut link.out))
+                Some((link.line.conn, &mut link.line.out))
             }
             Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => {
                 let peer = self.peer.as_mut()?;
@@ -133,7 +133,7 @@ impl Client {
     pub(crate) fn end(&mut self) {
         if let Role::Amqp(client) = &mut self.role {
             if let Some(link) = &mut client.link {
-                link.has_ended = true;
+                link.line.has_ended = true;
             }
         } else if let Some(peer) = &mut self.peer {
             peer.has_ended = true;

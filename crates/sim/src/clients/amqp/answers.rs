@@ -1,150 +1,102 @@
 //! What the broker says, and what it means for a client.
 
-use tanda_wire::amqp::{Method, basic, channel, confirm, connection, queue, tx};
-
-use super::contents;
-use super::link::{CHANNEL, Incoming, Link};
+use super::link::{Delivered, Done, Link, Said};
 use super::{AmqpClient, Call, Cx};
 use crate::failure::{Check, Violation, ensure};
 use crate::history::amqp::{Arrived, Holder, Outcome, origin_of};
 use crate::invariants::amqp::unexpected;
 
-/// Where a delivery came from.
-struct From<'a> {
-    queue: String,
-    delivery_tag: u64,
-    no_ack: bool,
-    redelivered: bool,
-    exchange: &'a [u8],
-    key: &'a [u8],
-}
-
 impl AmqpClient {
-    pub(super) fn on_method(
-        &mut self,
-        link: &mut Link,
-        incoming: &Incoming,
-        cx: &mut Cx<'_>,
-    ) -> Check {
-        let method = incoming.method()?;
-        match method {
-            Method::Basic(basic::Method::Deliver(_) | basic::Method::GetOk(_)) => {
-                let from = self.whence(&method)?;
-                self.on_delivery(link, incoming, &from, cx)
+    pub(super) fn on_said(&mut self, link: &mut Link, said: Said, cx: &mut Cx<'_>) -> Check {
+        match said {
+            Said::Delivered(delivered) => self.on_delivery(link, delivered, cx),
+            Said::Returned(content) => cx.history.amqp.on_returned(content.tag),
+            Said::Verdict {
+                number,
+                multiple,
+                is_taken,
+            } => {
+                let outcome = if is_taken {
+                    Outcome::Confirmed(cx.now)
+                } else {
+                    Outcome::Refused
+                };
+                self.on_confirm((number, multiple), outcome, cx)
             }
-            Method::Basic(basic::Method::Return(_)) => {
-                let (tag, _) = contents::read(&incoming.properties)?;
-                cx.history.amqp.on_returned(tag)
-            }
-            Method::Basic(basic::Method::Ack(it)) => {
-                let outcome = Outcome::Confirmed(cx.now);
-                self.on_confirm((it.delivery_tag, it.multiple), outcome, cx)
-            }
-            Method::Basic(basic::Method::Nack(it)) => {
-                self.on_confirm((it.delivery_tag, it.multiple), Outcome::Refused, cx)
-            }
-            Method::Basic(basic::Method::Cancel(it)) => {
-                let tag = String::from_utf8_lossy(it.consumer_tag.as_bytes()).into_owned();
+            Said::Cancelled(tag) => {
                 self.on_cancelled(&tag, cx);
                 Ok(())
             }
-            Method::Channel(channel::Method::Close(it)) => {
-                let text = it.reply_text.to_string();
+            Said::Done(done) => self.on_done(&done, cx),
+            Said::ChannelClosed(code, text) => {
                 cx.trace
                     .note(cx.now, || format!("  channel closed: {text}"));
-                unexpected::on_close(it.reply_code, &text)?;
-                self.on_channel_closed(link, cx);
+                unexpected::on_close(code, &text)?;
+                self.on_channel_closed(cx);
+                link.reopen();
                 Ok(())
             }
-            Method::Connection(connection::Method::Close(it)) => {
-                let text = it.reply_text.to_string();
+            Said::Closed(code, text) => {
                 cx.trace.note(cx.now, || format!("  closed: {text}"));
                 self.forget(cx);
-                link.say(0, &connection::CloseOk {});
-                link.is_over = true;
-                unexpected::on_close(it.reply_code, &text)
+                link.agree();
+                unexpected::on_close(code, &text)
             }
-            Method::Connection(_)
-            | Method::Channel(_)
-            | Method::Access(_)
-            | Method::Exchange(_)
-            | Method::Queue(_)
-            | Method::Basic(_)
-            | Method::Confirm(_)
-            | Method::Tx(_) => self.on_answer(&method, cx),
+            // Who has asked for it hears nothing more.
+            Said::Goodbye => Err(unexpected::of("a goodbye for nothing".to_owned())),
         }
     }
 
-    /// Where a message came from.
-    fn whence<'a>(&mut self, method: &Method<'a>) -> Result<From<'a>, Violation> {
-        if let Method::Basic(basic::Method::Deliver(it)) = method {
-            let tag = String::from_utf8_lossy(it.consumer_tag.as_bytes()).into_owned();
-            let starting = match &self.channel.call {
-                Some(Call::Consume(started, queue)) if *started == tag => Some(queue),
-                _ => None,
+    /// The queue a message came from, and whether nobody has to settle it.
+    fn whence(&mut self, delivered: &Delivered) -> Result<(String, bool), Violation> {
+        let stray = || unexpected::of(format!("nobody asked for {delivered:?}"));
+        let Some(tag) = &delivered.consumer else {
+            let Some(Call::Get(queue)) = self.channel.call.take() else {
+                return Err(stray());
             };
-            let queue = self.channel.consumers.get(&tag).or(starting).cloned();
-            return Ok(From {
-                queue: queue.ok_or_else(|| stray(method))?,
-                delivery_tag: it.delivery_tag,
-                no_ack: tag.starts_with('n'),
-                redelivered: it.redelivered,
-                exchange: it.exchange.as_bytes(),
-                key: it.routing_key.as_bytes(),
-            });
-        }
-        if let Method::Basic(basic::Method::GetOk(it)) = method
-            && let Some(Call::Get(queue)) = self.channel.call.take()
-        {
-            return Ok(From {
-                queue,
-                delivery_tag: it.delivery_tag,
-                no_ack: false,
-                redelivered: it.redelivered,
-                exchange: it.exchange.as_bytes(),
-                key: it.routing_key.as_bytes(),
-            });
-        }
-        Err(stray(method))
+            return Ok((queue, false));
+        };
+        let starting = match &self.channel.call {
+            Some(Call::Consume(started, queue)) if started == tag => Some(queue),
+            _ => None,
+        };
+        let queue = self.channel.consumers.get(tag).or(starting).cloned();
+        Ok((queue.ok_or_else(stray)?, tag.starts_with('n')))
     }
 
-    fn on_delivery(
-        &mut self,
-        link: &Link,
-        incoming: &Incoming,
-        from: &From<'_>,
-        cx: &mut Cx<'_>,
-    ) -> Check {
-        let (tag, deaths) = contents::read(&incoming.properties)?;
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    fn on_delivery(&mut self, link: &Link, delivered: Delivered, cx: &mut Cx<'_>) -> Check {
+        let (queue, no_ack) = self.whence(&delivered)?;
         let is_stale = self.channel.is_stale;
         let is_unsure = matches!(self.channel.call, Some(Call::Commit(..)));
+        let (conn, number) = (link.line.conn, delivered.delivery_tag);
         let holder = Holder {
-            conn: link.conn,
-            delivery_tag: from.delivery_tag,
+            conn,
+            delivery_tag: number,
             is_unsure,
         };
+        let content = delivered.content;
         let message = Arrived {
-            queue: from.queue.clone(),
-            tag,
-            is_redelivered: from.redelivered,
-            exchange: text(from.exchange),
-            key: text(from.key),
-            properties: incoming.properties.clone(),
-            body: incoming.body.clone(),
-            deaths,
-            holder: Some(holder).filter(|_| !from.no_ack),
+            queue,
+            tag: content.tag,
+            is_redelivered: delivered.is_redelivered,
+            exchange: delivered.exchange,
+            key: delivered.key,
+            properties: content.properties,
+            body: content.body,
+            deaths: content.deaths,
+            holder: Some(holder).filter(|_| !no_ack),
             is_stale,
         };
-        let (conn, number) = (link.conn, from.delivery_tag);
         cx.trace.note(cx.now, || {
-            let Arrived { queue, deaths, .. } = &message;
+            let Arrived {
+                queue, tag, deaths, ..
+            } = &message;
             format!("  c{conn} gets {tag} of {queue} as {number}, {deaths:?}, stale {is_stale}")
         });
         cx.history.amqp.on_delivery(cx.now, &message)?;
-        if !from.no_ack && !is_stale {
-            let id = (tag, origin_of(&from.queue).to_owned());
-            self.channel.held.insert(from.delivery_tag, id);
+        if !no_ack && !is_stale {
+            let id = (message.tag, origin_of(&message.queue).to_owned());
+            self.channel.held.insert(number, id);
         }
         Ok(())
     }
@@ -186,70 +138,49 @@ impl AmqpClient {
         }
     }
 
-    fn on_channel_closed(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
+    fn on_channel_closed(&mut self, cx: &mut Cx<'_>) {
         // What a commit was to do was not done.
         if let Some(Call::Commit(tx, acked)) = self.channel.call.take() {
             self.channel.call = Some(Call::Rollback(tx, acked));
         }
         self.forget(cx);
-        if !link.has_ended {
-            link.tell(&channel::CloseOk {});
-            link.is_open = false;
-            link.say(CHANNEL, &channel::Open {});
-        }
     }
 
-    fn on_answer(&mut self, method: &Method<'_>, cx: &mut Cx<'_>) -> Check {
-        let call = self.channel.call.take().ok_or_else(|| stray(method))?;
-        match (call, method) {
-            (
-                Call::Change(change),
-                Method::Queue(
-                    queue::Method::DeclareOk(_)
-                    | queue::Method::BindOk(_)
-                    | queue::Method::UnbindOk(_)
-                    | queue::Method::DeleteOk(_),
-                )
-                | Method::Exchange(_),
-            ) => cx.history.amqp.on_changed(&change),
-            (Call::Select, Method::Confirm(confirm::Method::SelectOk(_)))
-            | (Call::Select, Method::Tx(tx::Method::SelectOk(_))) => {
-                self.channel.is_selected = true;
+    fn on_done(&mut self, done: &Done, cx: &mut Cx<'_>) -> Check {
+        let stray = || unexpected::of(format!("{done:?} answers nothing"));
+        let call = self.channel.call.take().ok_or_else(stray)?;
+        match (call, done) {
+            (Call::Change(change), Done::Declared | Done::Changed) => {
+                cx.history.amqp.on_changed(&change);
             }
-            (Call::Qos, Method::Basic(basic::Method::QosOk(_))) => self.channel.has_qos = true,
-            (Call::Consume(tag, queue), Method::Basic(basic::Method::ConsumeOk(_))) => {
+            (Call::Select, Done::Selected) => self.channel.is_selected = true,
+            (Call::Qos, Done::Prefetch) => self.channel.has_qos = true,
+            (Call::Consume(tag, queue), Done::Consuming) => {
                 self.channel.consumers.insert(tag, queue);
             }
-            (Call::Cancel(tag), Method::Basic(basic::Method::CancelOk(_))) => {
+            (Call::Cancel(tag), Done::Cancelled) => {
                 self.channel.consumers.remove(&tag);
             }
-            (Call::Get(_), Method::Basic(basic::Method::GetEmpty(_)))
-            | (Call::Purge, Method::Queue(queue::Method::PurgeOk(_))) => {}
-            (Call::Recover, Method::Basic(basic::Method::RecoverOk(_))) => {
-                self.channel.is_stale = false;
-            }
-            (Call::Barrier(acked), Method::Queue(queue::Method::DeclareOk(_))) => {
+            (Call::Get(_), Done::Empty) | (Call::Purge, Done::Purged) => {}
+            (Call::Recover, Done::Recovered) => self.channel.is_stale = false,
+            (Call::Barrier(acked), Done::Declared) => {
                 for id in acked {
                     cx.history.amqp.on_ack_taken(&id, self.channel.epoch);
                 }
             }
-            (Call::Commit(number, _), Method::Tx(tx::Method::CommitOk(_))) => {
+            (Call::Commit(number, _), Done::Committed) => {
                 for id in self.channel.held.values() {
                     cx.history.amqp.on_unsure(id, false);
                 }
                 let outcome = Outcome::Confirmed(cx.now);
                 return cx.history.amqp.on_tx_ended(number, outcome);
             }
-            (Call::Rollback(number, acked), Method::Tx(tx::Method::RollbackOk(_))) => {
+            (Call::Rollback(number, acked), Done::RolledBack) => {
                 self.channel.held.extend(acked);
                 return cx.history.amqp.on_tx_ended(number, Outcome::RolledBack);
             }
-            (_, method) => return Err(stray(method)),
+            _ => return Err(stray()),
         }
         Ok(())
     }
-}
-
-fn stray(method: &Method<'_>) -> Violation {
-    unexpected::of(format!("{method:?} answers nothing"))
 }

@@ -1,9 +1,7 @@
 //! Consuming: subscriptions, single gets, and settlements after a consumer's manner.
 
-use tanda_wire::amqp::basic;
-
-use super::link::{Link, short};
-use super::{AmqpClient, Call, Cx, no_args};
+use super::link::{Ask, Link};
+use super::{AmqpClient, Call, Cx};
 use crate::history::amqp::{CopyId, Dead, Settlement, There};
 use crate::random::Random;
 
@@ -47,10 +45,9 @@ impl AmqpClient {
         taking: Taking,
     ) {
         if !self.channel.has_qos {
-            link.tell(&basic::Qos {
-                prefetch_size: 0,
-                prefetch_count: taking.prefetch,
-                global: random.one_in(4),
+            link.ask(Ask::Prefetch {
+                count: taking.prefetch,
+                is_global: random.one_in(4),
             });
             return self.call(cx, Call::Qos);
         }
@@ -81,10 +78,11 @@ impl AmqpClient {
                 cx.history.amqp.on_settle_sent(&id, Settlement::Ack);
                 self.channel.acked.push(id);
             }
-            let multiple = true;
-            link.tell(&basic::Ack {
+            link.ask(Ask::Settle {
                 delivery_tag: last,
-                multiple,
+                multiple: true,
+                settlement: Settlement::Ack,
+                by_nack: false,
             });
         }
     }
@@ -122,12 +120,10 @@ impl AmqpClient {
         self.channel.tags += 1;
         let mark = if no_ack { "n" } else { "c" };
         let tag = format!("{mark}{}", self.channel.tags);
-        link.tell(&basic::Consume {
-            queue: short(&name),
-            consumer_tag: short(&tag),
+        link.ask(Ask::Consume {
+            tag: &tag,
+            queue: &name,
             no_ack,
-            arguments: no_args(),
-            ..basic::Consume::default()
         });
         self.call(cx, Call::Consume(tag, name));
     }
@@ -136,26 +132,20 @@ impl AmqpClient {
         let Some((name, _, false)) = Self::draw_queue(random, cx) else {
             return;
         };
-        link.tell(&basic::Get {
-            queue: short(&name),
-            no_ack: false,
-        });
+        link.ask(Ask::Get(&name));
         self.call(cx, Call::Get(name));
     }
 
     fn cancel(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
         let tags: Vec<String> = self.channel.consumers.keys().cloned().collect();
         if let Some(tag) = random.pick(&tags) {
-            link.tell(&basic::Cancel {
-                consumer_tag: short(tag),
-                no_wait: false,
-            });
+            link.ask(Ask::Cancel(tag));
             self.call(cx, Call::Cancel(tag.clone()));
         }
     }
 
     fn recover(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
-        link.tell(&basic::Recover { requeue: true });
+        link.ask(Ask::Recover);
         for id in core::mem::take(&mut self.channel.held).into_values() {
             cx.history.amqp.on_settle_sent(&id, Settlement::Requeue);
         }
@@ -179,23 +169,13 @@ impl AmqpClient {
             return;
         };
         let multiple = random.one_in(3);
-        match settlement {
-            Settlement::Ack => link.tell(&basic::Ack {
-                delivery_tag,
-                multiple,
-            }),
-            Settlement::Requeue | Settlement::Reject if multiple || random.one_in(2) => {
-                link.tell(&basic::Nack {
-                    delivery_tag,
-                    multiple,
-                    requeue: settlement == Settlement::Requeue,
-                });
-            }
-            Settlement::Requeue | Settlement::Reject => link.tell(&basic::Reject {
-                delivery_tag,
-                requeue: settlement == Settlement::Requeue,
-            }),
-        }
+        let by_nack = settlement != Settlement::Ack && (multiple || random.one_in(2));
+        link.ask(Ask::Settle {
+            delivery_tag,
+            multiple,
+            settlement,
+            by_nack,
+        });
         let rest = self.channel.held.split_off(&(delivery_tag + 1));
         let mut settled = core::mem::replace(&mut self.channel.held, rest);
         if !multiple {
@@ -207,7 +187,7 @@ impl AmqpClient {
     }
 
     fn note(&mut self, link: &Link, cx: &mut Cx<'_>, settlement: Settlement, settled: Vec<CopyId>) {
-        let conn = link.conn;
+        let conn = link.line.conn;
         cx.trace
             .note(cx.now, || format!("  c{conn} {settlement:?} {settled:?}"));
         for id in settled {

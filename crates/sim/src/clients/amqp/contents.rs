@@ -2,7 +2,7 @@
 
 use tanda_wire::amqp::{Properties, PropertyValues, Table, TableWriter, Value};
 
-use super::link::short;
+use super::of_amqp::short;
 use crate::failure::Violation;
 use crate::history::TAG_HEADER;
 use crate::history::amqp::Death;

@@ -1,10 +1,8 @@
 //! Changes of the topology.
 
-use tanda_wire::amqp::{Table, exchange, queue};
-
-use super::link::{Link, short};
-use super::{AmqpClient, Call, Cx, no_args};
-use crate::history::amqp::{BindingDraw, Change, EXCHANGES, Known, There};
+use super::link::{Ask, Link};
+use super::{AmqpClient, Call, Cx};
+use crate::history::amqp::{Change, EXCHANGES, Known, There};
 use crate::random::Random;
 
 impl AmqpClient {
@@ -45,53 +43,24 @@ impl AmqpClient {
         let Some(name) = random.pick(&names) else {
             return;
         };
-        link.tell(&queue::Purge {
-            queue: short(name),
-            no_wait: false,
-        });
+        link.ask(Ask::Purge(name));
         self.call(cx, Call::Purge);
     }
 
     pub(super) fn change(&mut self, link: &mut Link, cx: &mut Cx<'_>, change: Change) {
         match &change {
-            Change::Exchange(name) => declare_exchange(link, name),
+            Change::Exchange(name) => {
+                let kind = EXCHANGES.iter().find(|(known, _)| known == name);
+                link.ask(Ask::Exchange(name, kind.map_or("", |(_, kind)| kind)));
+            }
             Change::Queue(name) => {
                 if let Some(facts) = cx.history.amqp.queues.get(name) {
-                    link.tell(&queue::Declare {
-                        queue: short(name),
-                        durable: facts.draw.durable,
-                        arguments: Table::new(&facts.draw.args()).unwrap_or_default(),
-                        ..queue::Declare::default()
-                    });
+                    link.ask(Ask::Queue(name, &facts.draw));
                 }
             }
-            Change::Bind(BindingDraw {
-                exchange,
-                key,
-                queue,
-                ..
-            }) => link.tell(&queue::Bind {
-                queue: short(queue),
-                exchange: short(exchange),
-                routing_key: short(key),
-                no_wait: false,
-                arguments: no_args(),
-            }),
-            Change::Unbind(BindingDraw {
-                exchange,
-                key,
-                queue,
-                ..
-            }) => link.tell(&queue::Unbind {
-                queue: short(queue),
-                exchange: short(exchange),
-                routing_key: short(key),
-                arguments: no_args(),
-            }),
-            Change::Delete(name) => link.tell(&queue::Delete {
-                queue: short(name),
-                ..queue::Delete::default()
-            }),
+            Change::Bind(binding) => link.ask(Ask::Bind(binding)),
+            Change::Unbind(binding) => link.ask(Ask::Unbind(binding)),
+            Change::Delete(name) => link.ask(Ask::Delete(name)),
         }
         cx.history.amqp.on_change_sent(&change);
         self.call(cx, Call::Change(change));
@@ -104,15 +73,4 @@ fn is_there(random: &mut Random, known: Known) -> bool {
         There::No => false,
         There::Maybe => random.one_in(2),
     }
-}
-
-fn declare_exchange(link: &mut Link, name: &str) {
-    let kind = EXCHANGES.iter().find(|(known, _)| *known == name);
-    let kind = kind.map_or("", |(_, kind)| kind);
-    link.tell(&exchange::Declare {
-        exchange: short(name),
-        exchange_type: short(kind),
-        durable: true,
-        ..exchange::Declare::default()
-    });
 }

@@ -6,12 +6,11 @@ mod consumer;
 mod contents;
 mod declarer;
 mod link;
+mod of_amqp;
 mod producer;
 mod worker;
 
 use std::collections::BTreeMap;
-
-use tanda_wire::amqp::{Table, queue};
 
 use super::Cx;
 use crate::failure::Check;
@@ -19,8 +18,8 @@ use crate::history::amqp::{Change, CopyId, Outcome, There};
 use crate::random::Random;
 
 pub(crate) use consumer::Taking;
+use link::Ask;
 pub(crate) use link::Link;
-use link::short;
 
 /// What an AMQP client does for a living.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +129,7 @@ impl AmqpClient {
         }
         if random.one_in(150) {
             self.forget(cx);
-            return link.close();
+            return link.ask(Ask::Close);
         }
         match self.job {
             Job::Producer(window) => self.produce(random, link, cx, window),
@@ -156,11 +155,7 @@ impl AmqpClient {
         let Some((name, _)) = there.next() else {
             return;
         };
-        link.tell(&queue::Declare {
-            queue: short(name),
-            passive: true,
-            ..queue::Declare::default()
-        });
+        link.ask(Ask::Check(name));
         let acked = core::mem::take(&mut self.channel.acked);
         self.call(cx, Call::Barrier(acked));
     }
@@ -210,16 +205,11 @@ impl AmqpClient {
     }
 
     fn take(&mut self, link: &mut Link, cx: &mut Cx<'_>) -> Check {
-        while let Some(incoming) = link.next()? {
-            if !link.is_over {
-                self.on_method(link, &incoming, cx)?;
+        while let Some(said) = link.next()? {
+            if !link.line.is_over {
+                self.on_said(link, said, cx)?;
             }
         }
         Ok(())
     }
-}
-
-/// No arguments.
-fn no_args() -> Table<'static> {
-    Table::default()
 }

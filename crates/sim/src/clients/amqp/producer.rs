@@ -1,9 +1,7 @@
 //! Publishing: to queues by name, and through exchanges.
 
-use tanda_wire::amqp::{basic, confirm};
-
 use super::contents::{self, Says};
-use super::link::{Link, short};
+use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
 use crate::history::amqp::{Amqp, EXCHANGES, Outcome, Published, ROUTING_KEYS};
 use crate::random::Random;
@@ -20,7 +18,7 @@ impl AmqpClient {
         window: usize,
     ) {
         if window > 0 && !self.channel.is_selected {
-            link.tell(&confirm::Select { no_wait: false });
+            link.ask(Ask::Confirms);
             return self.call(cx, Call::Select);
         }
         for _ in 0..random.length(5) {
@@ -67,16 +65,13 @@ impl AmqpClient {
         let properties = contents::properties(tag, says);
         let body = contents::body(random, tag, cx.history.is_small);
         let is_mandatory = random.one_in(3);
-        link.publish(
-            &basic::Publish {
-                exchange: short(exchange),
-                routing_key: short(&key),
-                mandatory: is_mandatory,
-                immediate: false,
-            },
-            &properties,
-            &body,
-        );
+        link.ask(Ask::Publish {
+            exchange,
+            key: &key,
+            is_mandatory,
+            properties: &properties,
+            body: &body,
+        });
         let message = Published {
             exchange,
             key,
@@ -96,7 +91,7 @@ impl AmqpClient {
             must: std::collections::BTreeSet::new(),
             may: std::collections::BTreeSet::new(),
         };
-        let conn = link.conn;
+        let conn = link.line.conn;
         cx.trace.note(cx.now, || {
             let Published { exchange, key, .. } = &message;
             format!("  c{conn} publishes {tag} to {exchange:?} {key:?}")

@@ -1,9 +1,8 @@
 //! Work in transactions: takes messages, publishes others, and commits both.
 
-use tanda_wire::amqp::{basic, tx};
-
-use super::link::Link;
+use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
+use crate::history::amqp::Settlement;
 use crate::random::Random;
 
 /// Messages of one transaction.
@@ -12,17 +11,18 @@ const MESSAGES_MAX: usize = 6;
 impl AmqpClient {
     pub(super) fn work(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
         if !self.channel.is_selected {
-            link.tell(&tx::Select {});
+            link.ask(Ask::Transactions);
             return self.call(cx, Call::Select);
         }
         match random.below(8) {
             0 | 1 if self.channel.held.len() < MESSAGES_MAX => self.get(random, link, cx),
             2 | 3 => {
                 if let Some((delivery_tag, id)) = self.channel.held.pop_first() {
-                    let multiple = false;
-                    link.tell(&basic::Ack {
+                    link.ask(Ask::Settle {
                         delivery_tag,
-                        multiple,
+                        multiple: false,
+                        settlement: Settlement::Ack,
+                        by_nack: false,
                     });
                     self.channel.tx_acked.push((delivery_tag, id));
                 }
@@ -52,7 +52,7 @@ impl AmqpClient {
         for id in self.channel.held.values() {
             cx.history.amqp.on_unsure(id, true);
         }
-        link.tell(&tx::Commit {});
+        link.ask(Ask::Commit);
         self.call(cx, Call::Commit(number, acked));
     }
 
@@ -60,7 +60,7 @@ impl AmqpClient {
         let number = self.tx(cx);
         self.channel.tx = None;
         let acked = core::mem::take(&mut self.channel.tx_acked);
-        link.tell(&tx::Rollback {});
+        link.ask(Ask::RollBack);
         self.call(cx, Call::Rollback(number, acked));
     }
 }
