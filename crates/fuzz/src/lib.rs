@@ -12,6 +12,7 @@
 //! An input is a [`script::Script`] rather than raw bytes where a target has steps: each byte
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
+pub mod amaquet_decode;
 pub mod amqp_decode;
 pub mod amqp_session;
 mod answers;
@@ -45,6 +46,10 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "frame_decode",
         run: frame_decode::run,
+    },
+    Target {
+        name: "amaquet_decode",
+        run: amaquet_decode::run,
     },
     Target {
         name: "amqp_decode",

@@ -3,6 +3,7 @@
 //! They are made anew each time instead of being stored, so they cannot grow stale; `fuzz/corpus`
 //! stores what fuzzers found beyond them.
 
+mod amaquet;
 mod amqp;
 mod amqp_session;
 mod firemq;
@@ -33,6 +34,7 @@ pub struct Seed {
 #[must_use]
 pub fn all() -> Vec<Seed> {
     let mut seeds = frames();
+    seeds.extend(amaquet::all());
     seeds.extend(amqp::all());
     seeds.extend(amqp_session::all());
     seeds.extend(sessions());

@@ -88,6 +88,11 @@ fn replay_with(name: &str, changed: u64) {
 }
 
 #[test]
+fn amaquet_decode() {
+    replay("amaquet_decode");
+}
+
+#[test]
 fn amqp_decode() {
     replay("amqp_decode");
 }

@@ -4,6 +4,7 @@
 //! Refuses to know: sockets, connections, what a request means, and the broker behind it.
 //! Everything here is pure: bytes in, values out, and no input can make it panic.
 
+pub mod amaquet;
 pub mod amqp;
 pub mod cursor;
 pub mod fila;
