@@ -151,7 +151,8 @@ impl DiskFile for SimFile {
             | Canary::ForgottenBindings
             | Canary::LostDeadLetters
             | Canary::EarlyConfirms
-            | Canary::DoubleRequeues => false,
+            | Canary::DoubleRequeues
+            | Canary::ForgottenAlternates => false,
         };
         if does_nothing {
             return Ok(());

@@ -108,4 +108,6 @@ pub enum Canary {
     EarlyConfirms,
     /// One in five messages that come again come twice.
     DoubleRequeues,
+    /// Alternate exchanges are declared and forgotten.
+    ForgottenAlternates,
 }

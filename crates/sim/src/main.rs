@@ -17,7 +17,7 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            ignored-scripts|forgotten-decisions|forgotten-throttles|
                            freed-segment|stale-keys|forgotten-revocations|
                            forgotten-bindings|lost-dead-letters|early-confirms|
-                           double-requeues]
+                           double-requeues|forgotten-alternates]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -116,6 +116,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "lost-dead-letters" => Canary::LostDeadLetters,
                     "early-confirms" => Canary::EarlyConfirms,
                     "double-requeues" => Canary::DoubleRequeues,
+                    "forgotten-alternates" => Canary::ForgottenAlternates,
                     _ => return None,
                 };
             }

@@ -311,6 +311,12 @@ fn found_by_amqp(canary: Canary, seeds: u64) -> Option<&'static str> {
     })
 }
 
+/// What a message that is lost is called: missing in the end, or in a copy of a crashed disk.
+const LOST: [Option<&str>; 2] = [
+    Some("nothing that AMQP confirmed is lost"),
+    Some("a copy of AMQP queues is one moment"),
+];
+
 #[test]
 fn bindings_that_are_forgotten_are_found() {
     assert!(found_by_amqp(Canary::ForgottenBindings, 40).is_some());
@@ -319,17 +325,22 @@ fn bindings_that_are_forgotten_are_found() {
 #[test]
 fn dead_letters_that_arrive_nowhere_are_found() {
     let found = found_by_amqp(Canary::LostDeadLetters, 40);
-    assert_eq!(found, Some("nothing that AMQP confirmed is lost"));
+    assert!(LOST.contains(&found), "{found:?}");
 }
 
 #[test]
 fn early_confirms_are_found() {
     let found = found_by_amqp(Canary::EarlyConfirms, 80);
-    assert_eq!(found, Some("nothing that AMQP confirmed is lost"));
+    assert!(LOST.contains(&found), "{found:?}");
 }
 
 #[test]
 fn messages_given_back_that_come_twice_are_found() {
     let found = found_by_amqp(Canary::DoubleRequeues, 40);
     assert_eq!(found, Some("one AMQP message, one place"));
+}
+
+#[test]
+fn alternate_exchanges_that_are_forgotten_are_found() {
+    assert!(found_by_amqp(Canary::ForgottenAlternates, 60).is_some());
 }

@@ -174,6 +174,14 @@ pub(super) fn strip(canary: Canary, request: &mut Request) {
     {
         batch.confirm = false;
     }
+    if canary == Canary::ForgottenAlternates
+        && let Request::Admin {
+            request: AdminRequest::DeclareExchange(spec),
+            ..
+        } = request
+    {
+        spec.args = bytes::Bytes::new();
+    }
     if canary == Canary::ForgottenThrottles
         && let Request::Subscribe { spec, .. } = request
     {

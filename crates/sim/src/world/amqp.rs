@@ -9,8 +9,10 @@ use crate::clients::{AmqpClient, Client, Job, Role};
 use crate::failure::{Check, Violation, ensure};
 use crate::history::amqp::There;
 use crate::host::Answer;
-use crate::invariants::amqp::{all_or_nothing, counts, in_order, nothing_lost, unexpected};
-use crate::invariants::recovers;
+use crate::invariants::amqp::{
+    ack_timeouts, all_or_nothing, counts, in_order, nothing_lost, refused, unexpected,
+};
+use crate::invariants::{purge_is_exact, recovers};
 use crate::random::Random;
 
 use super::World;
@@ -58,6 +60,28 @@ impl World {
         Ok(())
     }
 
+    /// Consumers that do nothing lose what they hold of queues that do not wait for ever.
+    pub(super) fn time_out_amqp(&mut self) -> Check {
+        let queues = self.history.amqp.queues.iter();
+        let queues = queues.filter(|(_, it)| it.known.there == There::Yes);
+        let timed = queues.filter_map(|(name, it)| Some((name.clone(), it.draw.ack_timeout_ms?)));
+        let timed: Vec<(String, u64)> = timed.collect();
+        let Some(timeout_ms) = timed.iter().map(|(_, ms)| *ms).max() else {
+            return Ok(());
+        };
+        let since = self.now;
+        loop {
+            let counted = self.count_amqp()?;
+            let held = timed.iter().filter_map(|(name, _)| counted.get(name));
+            let held = held.map(|(_, held)| *held).sum();
+            ack_timeouts::at_rest(since, self.now, timeout_ms, held)?;
+            if held == 0 {
+                return Ok(());
+            }
+            self.wait()?;
+        }
+    }
+
     /// Asks the administrator for the counters of AMQP's queues.
     fn count_amqp(&mut self) -> Result<Counted, Violation> {
         let queues = self.history.amqp.queues.iter();
@@ -89,8 +113,11 @@ impl World {
         if !self.history.amqp.is_there() {
             return Ok(());
         }
-        let before = self.count_amqp()?;
+        let mut before = self.count_amqp()?;
         counts::before_drain(&self.history.amqp, &before)?;
+        if self.amqp_rest.one_in(3) {
+            self.purge_amqp(&mut before)?;
+        }
         self.history.amqp.is_draining = true;
         let drainer = Role::Amqp(Box::new(AmqpClient::new(Job::Drainer)));
         let random = Random::stream(0, "amqp drainer");
@@ -113,7 +140,43 @@ impl World {
         in_order::when_drained(&self.history.amqp)?;
         nothing_lost::when_drained(&self.history.amqp)?;
         all_or_nothing::when_drained(&self.history.amqp)?;
+        refused::when_drained(&self.history.amqp)?;
         self.remove_amqp()
+    }
+
+    /// Purges one of AMQP's queues: what it held is gone then, and no more.
+    fn purge_amqp(&mut self, counted: &mut Counted) -> Check {
+        let names: Vec<String> = counted.keys().cloned().collect();
+        let Some(name) = self.amqp_rest.pick(&names).cloned() else {
+            return Ok(());
+        };
+        let (vhost, queue) = (VhostId::DEFAULT, name.clone());
+        let answer = self.ask_at_rest(AdminRequest::Purge { vhost, name: queue })?;
+        let AdminReply::QueuePurged(Ok(deleted)) = answer else {
+            return Err(unexpected::of(format!("a purge says {answer:?}")));
+        };
+        let pending = counted.insert(name.clone(), (0, 0));
+        let pending = pending.map_or(0, |(ready, _)| ready);
+        self.trace
+            .event(self.now, "purged", deleted, name.as_bytes());
+        self.history.amqp.on_purged(&name);
+        // Between the counting and the purge no time has passed.
+        purge_is_exact::at_rest(&name, pending, deleted)
+    }
+
+    /// Asks through the operator's door.
+    fn ask_at_rest(&mut self, request: AdminRequest) -> Result<AdminReply, Violation> {
+        drop(self.host.door_answer());
+        ensure(self.host.ask_door(request), unexpected::NAME, || {
+            "the door is busy".to_owned()
+        })?;
+        self.calm()?;
+        match self.host.door_answer() {
+            Some(Answer::Said(reply)) => Ok(*reply),
+            Some(Answer::Unknown) | None => Err(unexpected::of(
+                "a request of an operator was not answered".to_owned(),
+            )),
+        }
     }
 
     /// Nothing of AMQP's is left: what the log holds then is as small as without it.
@@ -140,19 +203,11 @@ impl World {
             });
         }
         for request in requests {
-            drop(self.host.door_answer());
-            ensure(self.host.ask_door(request), unexpected::NAME, || {
-                "the door is busy".to_owned()
-            })?;
-            self.calm()?;
-            let answer = self.host.door_answer();
-            let is_done = match &answer {
-                Some(Answer::Said(reply)) => matches!(
-                    **reply,
-                    AdminReply::QueueRemoved(Ok(_)) | AdminReply::ExchangeDeleted(Ok(()))
-                ),
-                Some(Answer::Unknown) | None => false,
-            };
+            let answer = self.ask_at_rest(request)?;
+            let is_done = matches!(
+                answer,
+                AdminReply::QueueRemoved(Ok(_)) | AdminReply::ExchangeDeleted(Ok(()))
+            );
             ensure(is_done, unexpected::NAME, || {
                 "a queue or an exchange cannot be removed".to_owned()
             })?;

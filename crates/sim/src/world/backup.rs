@@ -12,9 +12,10 @@ use crate::disk::SimDisk;
 use crate::failure::{Check, Violation, ensure};
 use crate::host::BackupStep;
 use crate::invariants::one_moment::{self, Span};
-use crate::invariants::recovers;
+use crate::invariants::{amqp, recovers};
 
 use super::World;
+use super::emptied::empty;
 use super::restored::Drain;
 
 /// Of the steps of an operator, one in so many begins a backup.
@@ -49,6 +50,7 @@ impl World {
         let step = self.host.begin_backup();
         self.trace.event(self.now, "backup", 0, &[]);
         if matches!(step, BackupStep::Asked) {
+            self.backup_asked = self.history.amqp.clone();
             self.backup_span = Span {
                 asked: tick,
                 ready: tick,
@@ -136,7 +138,19 @@ impl World {
         drain.now = drain.node.clock_floor().max(self.now).after_ms(1);
         drain.run()?;
         let found = drain.found;
-        one_moment::when_restored(&self.history, self.backup_span, &found)
+        one_moment::when_restored(&self.history, self.backup_span, &found)?;
+        self.empty_restored(&disk)
+    }
+
+    /// AMQP's queues, as they come out of a broker of their own.
+    fn empty_restored(&self, disk: &MemDisk) -> Check {
+        if !self.history.amqp.is_there() {
+            return Ok(());
+        }
+        let mut node = self.open_restored(&disk.crash())?;
+        let now = node.clock_floor().max(self.now).after_ms(1);
+        let emptied = empty(&mut node, now)?;
+        amqp::one_moment::when_opened(&self.backup_asked, &self.history.amqp, &emptied)
     }
 
     fn restore(&self, disk: &MemDisk, records: &[Vec<u8>]) -> Result<(), String> {

@@ -11,9 +11,10 @@ use tanda_wal::mem_disk::MemDisk;
 
 use crate::disk::SimDisk;
 use crate::failure::{Check, Violation};
-use crate::invariants::{damage_is_told, one_place, recovers, replay_same};
+use crate::invariants::{amqp, damage_is_told, one_place, recovers, replay_same};
 
 use super::World;
+use super::emptied::{Emptied, empty};
 
 /// Messages looked for at most.
 const SAMPLE_MAX: usize = 40;
@@ -47,7 +48,29 @@ impl World {
         // Killed in the middle of what a start does, and opened again.
         let again = self.places_on(&first.kill(), &ids)?;
         replay_same::as_many(&places, &again)?;
-        self.compare_topology(&copy_of(&self.host.disk))
+        self.compare_topology(&copy_of(&self.host.disk))?;
+        self.empty_copies()
+    }
+
+    /// What AMQP's queues hold is what was confirmed, and the same in every copy.
+    fn empty_copies(&self) -> Check {
+        if !self.history.amqp.is_there() {
+            return Ok(());
+        }
+        let first = self.emptied_on(&copy_of(&self.host.disk))?;
+        amqp::one_moment::when_opened(&self.history.amqp, &self.history.amqp, &first)?;
+        let second = self.emptied_on(&copy_of(&self.host.disk))?;
+        replay_same::equal_amqp(&first, &second)?;
+        let third = copy_of(&self.host.disk);
+        drop(self.opened(&third)?);
+        let again = self.emptied_on(&third.kill())?;
+        replay_same::as_many_amqp(&self.history.amqp, &first, &again)
+    }
+
+    fn emptied_on(&self, disk: &MemDisk) -> Result<Emptied, Violation> {
+        let mut node = self.opened(disk)?;
+        let now = node.clock_floor().max(self.now).after_ms(LATER_MS);
+        empty(&mut node, now)
     }
 
     /// A bit of what is on disk has turned while the machine was down.
@@ -90,14 +113,16 @@ impl World {
     }
 
     fn places_on(&self, disk: &MemDisk, ids: &[u128]) -> Result<Places, Violation> {
-        let mut node = self
-            .host
-            .open_copy(disk, self.now)
-            .map_err(|error| Violation {
-                invariant: recovers::NAME,
-                what: format!("a copy of the disk does not open: {error}"),
-            })?;
+        let mut node = self.opened(disk)?;
         self.ask(&mut node, ids)
+    }
+
+    fn opened(&self, disk: &MemDisk) -> Result<Node<SimDisk>, Violation> {
+        let opened = self.host.open_copy(disk, self.now);
+        opened.map_err(|error| Violation {
+            invariant: recovers::NAME,
+            what: format!("a copy of the disk does not open: {error}"),
+        })
     }
 
     fn ask(&self, node: &mut Node<SimDisk>, ids: &[u128]) -> Result<Places, Violation> {

@@ -51,6 +51,7 @@ impl World {
         self.renew_scripts()?;
         self.notice_the_gone()?;
         self.finish_amqp()?;
+        self.time_out_amqp()?;
         self.finish_requests()?;
         self.end_leases()?;
         let mut counted = self.count()?;

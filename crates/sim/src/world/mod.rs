@@ -3,6 +3,7 @@
 mod amqp;
 mod backup;
 mod cast;
+mod emptied;
 mod examine;
 mod heal;
 mod keys;
@@ -30,6 +31,7 @@ use crate::random::Random;
 use crate::trace::Trace;
 
 use cast::{clients, queues};
+pub(crate) use emptied::Emptied;
 pub(crate) use examine::Places;
 use step::{DRAWS_MAX, STEPS, Step};
 
@@ -99,6 +101,8 @@ struct World {
     process: Random,
     /// Of what looks at a run and changes nothing in it.
     looks: Random,
+    /// Of what happens to AMQP's queues at rest.
+    amqp_rest: Random,
     /// Somebody purges queues.
     purges: bool,
     /// Somebody makes backups.
@@ -106,6 +110,8 @@ struct World {
     backups_done: u64,
     /// When the newest backup was asked for, and ready.
     backup_span: Span,
+    /// What AMQP clients knew when it was asked for.
+    backup_asked: Amqp,
     /// How often each kind of step is drawn.
     weights: Vec<(Step, u64)>,
     weight_sum: u64,
@@ -122,7 +128,9 @@ impl World {
         let host = Host::new(seed, options.canary);
         let is_small = host.config.memory_limit_bytes > 0;
         let keys = Keys::new(host.asks_for_keys());
-        let amqp = Amqp::draw(seed);
+        let mut amqp = Amqp::draw(seed);
+        let plan = Plan::draw(seed);
+        amqp.may_be_full = is_small || plan.has_disk_faults();
         Self {
             now: EPOCH,
             step: 0,
@@ -137,7 +145,7 @@ impl World {
                 ..History::default()
             },
             trace: Trace::new(options.keeps_log),
-            plan: Plan::draw(seed),
+            plan,
             down_until: EPOCH,
             weight_sum: weights.iter().map(|(_, weight)| weight).sum(),
             weights,
@@ -145,11 +153,13 @@ impl World {
             backups: schedule.one_in(3),
             backups_done: 0,
             backup_span: Span { asked: 0, ready: 0 },
+            backup_asked: Amqp::default(),
             schedule,
             network: Random::stream(seed, "network"),
             clock: Random::stream(seed, "clock"),
             process: Random::stream(seed, "process"),
             looks: Random::stream(seed, "looks"),
+            amqp_rest: Random::stream(seed, "amqp at rest"),
         }
     }
 

@@ -31,7 +31,8 @@ impl World {
     }
 }
 
-fn find(node: &mut Node<SimDisk>, now: Millis) -> Result<Found, Violation> {
+/// Asks for all exchanges, queues and bindings.
+pub(super) fn find(node: &mut Node<SimDisk>, now: Millis) -> Result<Found, Violation> {
     let vhost = VhostId::DEFAULT;
     let mut found = Found::default();
     if let AdminReply::Exchanges(Ok(all)) = ask(node, now, AdminRequest::ListExchanges { vhost })? {

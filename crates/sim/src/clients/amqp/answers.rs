@@ -69,9 +69,14 @@ impl AmqpClient {
         let is_stale = self.channel.is_stale;
         let is_unsure = matches!(self.channel.call, Some(Call::Commit(..)));
         let (conn, number) = (link.line.conn, delivered.delivery_tag);
+        let since = match delivered.consumer {
+            Some(_) => &self.channel.since,
+            None => &self.channel.gets,
+        };
         let holder = Holder {
             conn,
             delivery_tag: number,
+            since: since.get(&queue).copied().unwrap_or(cx.now),
             is_unsure,
         };
         let content = delivered.content;
@@ -132,9 +137,12 @@ impl AmqpClient {
             return;
         };
         for id in self.channel.held.values() {
-            if id.1 == queue {
-                cx.history.amqp.on_unsure(id, true);
+            if id.1 == origin_of(&queue) {
+                cx.history.amqp.on_unsure((id, self.conn), true);
             }
+        }
+        if !self.channel.consumers.values().any(|other| *other == queue) {
+            self.channel.since.remove(&queue);
         }
     }
 
@@ -170,7 +178,7 @@ impl AmqpClient {
             }
             (Call::Commit(number, _), Done::Committed) => {
                 for id in self.channel.held.values() {
-                    cx.history.amqp.on_unsure(id, false);
+                    cx.history.amqp.on_unsure((id, self.conn), false);
                 }
                 let outcome = Outcome::Confirmed(cx.now);
                 return cx.history.amqp.on_tx_ended(number, outcome);

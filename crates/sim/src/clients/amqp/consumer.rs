@@ -1,5 +1,7 @@
 //! Consuming: subscriptions, single gets, and settlements after a consumer's manner.
 
+use std::collections::BTreeMap;
+
 use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
 use crate::history::amqp::{CopyId, Dead, Settlement, There};
@@ -74,8 +76,10 @@ impl AmqpClient {
             return self.consume_from(link, cx, name, false);
         }
         if let Some(last) = self.channel.held.keys().next_back().copied() {
-            for id in core::mem::take(&mut self.channel.held).into_values() {
-                cx.history.amqp.on_settle_sent(&id, Settlement::Ack);
+            for (number, id) in core::mem::take(&mut self.channel.held) {
+                let held = (self.conn, number);
+                let amqp = &mut cx.history.amqp;
+                amqp.on_settle_sent((&id, held), Settlement::Ack);
                 self.channel.acked.push(id);
             }
             link.ask(Ask::Settle {
@@ -117,6 +121,7 @@ impl AmqpClient {
         name: String,
         no_ack: bool,
     ) {
+        self.channel.since.entry(name.clone()).or_insert(cx.now);
         self.channel.tags += 1;
         let mark = if no_ack { "n" } else { "c" };
         let tag = format!("{mark}{}", self.channel.tags);
@@ -132,6 +137,7 @@ impl AmqpClient {
         let Some((name, _, false)) = Self::draw_queue(random, cx) else {
             return;
         };
+        self.channel.gets.entry(name.clone()).or_insert(cx.now);
         link.ask(Ask::Get(&name));
         self.call(cx, Call::Get(name));
     }
@@ -146,8 +152,9 @@ impl AmqpClient {
 
     fn recover(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
         link.ask(Ask::Recover);
-        for id in core::mem::take(&mut self.channel.held).into_values() {
-            cx.history.amqp.on_settle_sent(&id, Settlement::Requeue);
+        for (number, id) in core::mem::take(&mut self.channel.held) {
+            let (amqp, held) = (&mut cx.history.amqp, (self.conn, number));
+            amqp.on_settle_sent((&id, held), Settlement::Requeue);
         }
         self.channel.is_stale = true;
         self.call(cx, Call::Recover);
@@ -183,15 +190,22 @@ impl AmqpClient {
             self.channel.held.append(&mut settled);
             settled.extend(one.map(|id| (delivery_tag, id)));
         }
-        self.note(link, cx, settlement, settled.into_values().collect());
+        self.note(link, cx, settlement, settled);
     }
 
-    fn note(&mut self, link: &Link, cx: &mut Cx<'_>, settlement: Settlement, settled: Vec<CopyId>) {
+    fn note(
+        &mut self,
+        link: &Link,
+        cx: &mut Cx<'_>,
+        settlement: Settlement,
+        settled: BTreeMap<u64, CopyId>,
+    ) {
         let conn = link.line.conn;
         cx.trace
             .note(cx.now, || format!("  c{conn} {settlement:?} {settled:?}"));
-        for id in settled {
-            cx.history.amqp.on_settle_sent(&id, settlement);
+        for (number, id) in settled {
+            let amqp = &mut cx.history.amqp;
+            amqp.on_settle_sent((&id, (conn, number)), settlement);
             if settlement == Settlement::Ack {
                 self.channel.acked.push(id);
             }

@@ -5,7 +5,7 @@ use tanda_wire::amqp::{Properties, PropertyValues, Table, TableWriter, Value};
 use super::of_amqp::short;
 use crate::failure::Violation;
 use crate::history::TAG_HEADER;
-use crate::history::amqp::Death;
+use crate::history::amqp::{Death, headers_of};
 use crate::invariants::amqp::unexpected;
 use crate::random::Random;
 
@@ -16,6 +16,8 @@ pub(super) struct Says<'a> {
     pub(super) priority: u8,
     pub(super) ttl_ms: Option<u64>,
     pub(super) cc: &'a [&'static str],
+    /// It has the headers of its tag.
+    pub(super) has_headers: bool,
 }
 
 /// The properties of a message, as they stand on the wire.
@@ -24,6 +26,9 @@ pub(super) fn properties(tag: usize, says: Says<'_>) -> Vec<u8> {
     let text = tag.to_string();
     let mut writer = TableWriter::new(&mut headers);
     writer.value(short(TAG_HEADER), &Value::text(&text));
+    for (name, value) in headers_of(tag).filter(|_| says.has_headers) {
+        writer.value(short(name), &Value::text(value));
+    }
     if !says.cc.is_empty() {
         writer.array(short("CC"), |array| {
             for key in says.cc {

@@ -2,7 +2,7 @@
 
 use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
-use crate::history::amqp::{Change, EXCHANGES, Known, There};
+use crate::history::amqp::{Change, Known, There, kind_of};
 use crate::random::Random;
 
 impl AmqpClient {
@@ -49,10 +49,7 @@ impl AmqpClient {
 
     pub(super) fn change(&mut self, link: &mut Link, cx: &mut Cx<'_>, change: Change) {
         match &change {
-            Change::Exchange(name) => {
-                let kind = EXCHANGES.iter().find(|(known, _)| known == name);
-                link.ask(Ask::Exchange(name, kind.map_or("", |(_, kind)| kind)));
-            }
+            Change::Exchange(name) => link.ask(Ask::Exchange(name, kind_of(name))),
             Change::Queue(name) => {
                 if let Some(facts) = cx.history.amqp.queues.get(name) {
                     link.ask(Ask::Queue(name, &facts.draw));

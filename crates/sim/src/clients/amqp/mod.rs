@@ -12,6 +12,8 @@ mod worker;
 
 use std::collections::BTreeMap;
 
+use tanda_engine::Millis;
+
 use super::Cx;
 use crate::failure::Check;
 use crate::history::amqp::{Change, CopyId, Outcome, There};
@@ -68,6 +70,9 @@ struct Channel {
     open: BTreeMap<u64, usize>,
     /// Queues of consumers, by tag.
     consumers: BTreeMap<String, String>,
+    /// When it began to consume from each queue, and to get from it.
+    since: BTreeMap<String, Millis>,
+    gets: BTreeMap<String, Millis>,
     tags: u64,
     held: BTreeMap<u64, CopyId>,
     /// Acknowledgements that nothing proves yet.

@@ -3,7 +3,7 @@
 use super::contents::{self, Says};
 use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
-use crate::history::amqp::{Amqp, EXCHANGES, Outcome, Published, ROUTING_KEYS};
+use crate::history::amqp::{Amqp, Outcome, Published, ROUTING_KEYS};
 use crate::random::Random;
 
 /// Messages of one run, of all producers.
@@ -61,6 +61,7 @@ impl AmqpClient {
             priority: u8::try_from(random.below(8)).unwrap_or(0),
             ttl_ms: random.one_in(12).then(|| random.below(4_000)),
             cc: &cc,
+            has_headers: cx.history.amqp.has_more,
         };
         let properties = contents::properties(tag, says);
         let body = contents::body(random, tag, cx.history.is_small);
@@ -111,7 +112,8 @@ fn draw_target(random: &mut Random, amqp: &Amqp) -> (&'static str, String) {
     match random.pick(&names) {
         Some(name) if random.one_in(2) => ("", (*name).clone()),
         _ => {
-            let exchange = random.pick(&EXCHANGES).map_or("", |(name, _)| name);
+            let exchanges: Vec<&str> = amqp.exchanges.keys().copied().collect();
+            let exchange = random.pick(&exchanges).copied().unwrap_or("");
             (exchange, key.to_owned())
         }
     }

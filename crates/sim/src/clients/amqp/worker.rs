@@ -48,9 +48,11 @@ impl AmqpClient {
         self.channel.tx = None;
         let acked = core::mem::take(&mut self.channel.tx_acked);
         let ids = acked.iter().map(|(_, id)| id.clone());
-        cx.history.amqp.on_commit_sent(number, ids.collect());
+        cx.history
+            .amqp
+            .on_commit_sent((number, self.conn), ids.collect());
         for id in self.channel.held.values() {
-            cx.history.amqp.on_unsure(id, true);
+            cx.history.amqp.on_unsure((id, self.conn), true);
         }
         link.ask(Ask::Commit);
         self.call(cx, Call::Commit(number, acked));

@@ -56,6 +56,8 @@ pub(crate) type CopyId = (usize, String);
 pub(crate) struct Holder {
     pub(crate) conn: u64,
     pub(crate) delivery_tag: u64,
+    /// When its channel began to take from this queue.
+    pub(crate) since: Millis,
     /// The broker may end its channel, and it may not know yet.
     pub(crate) is_unsure: bool,
 }
@@ -141,4 +143,11 @@ impl Arrived {
 /// The queue whose dead letters a queue holds; itself for others.
 pub(crate) fn origin_of(queue: &str) -> &str {
     queue.strip_suffix(".dead").unwrap_or(queue)
+}
+
+/// The tag of a message, from its body.
+pub(crate) fn tag_of(body: &[u8]) -> Option<usize> {
+    let text = body.strip_prefix(b"amqp ")?;
+    let end = text.iter().position(|byte| *byte == b' ')?;
+    str::from_utf8(text.get(..end)?).ok()?.parse().ok()
 }

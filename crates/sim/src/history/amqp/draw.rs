@@ -11,11 +11,53 @@ pub(crate) const EXCHANGES: [(&str, &str); 3] = [
     ("ex.topic", "topic"),
 ];
 
+/// Exchanges of some of these runs: those that look at headers, and those that lead on.
+const MORE_EXCHANGES: [(&str, &str); 3] = [
+    ("ex.headers", "headers"),
+    ("ex.entry", "direct"),
+    ("ex.alt", "fanout"),
+];
+
+/// Every exchange that a run may have.
+pub(crate) fn exchanges(has_more: bool) -> impl Iterator<Item = &'static str> {
+    let more = MORE_EXCHANGES.iter().filter(move |_| has_more);
+    EXCHANGES.iter().chain(more).map(|(name, _)| *name)
+}
+
+/// The kind of an exchange.
+pub(crate) fn kind_of(exchange: &str) -> &'static str {
+    let mut all = EXCHANGES.iter().chain(&MORE_EXCHANGES);
+    let found = all.find(|(name, _)| *name == exchange);
+    found.map_or("", |(_, kind)| kind)
+}
+
+/// Where messages go that an exchange gives to nobody.
+pub(crate) fn alternate_of(exchange: &str) -> Option<&'static str> {
+    match exchange {
+        "ex.headers" => Some("ex.entry"),
+        "ex.entry" => Some("ex.alt"),
+        _ => None,
+    }
+}
+
+/// The arguments of an exchange's declaration.
+pub(crate) fn args_of_exchange(name: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    if let Some(alternate) = alternate_of(name) {
+        let mut writer = TableWriter::new(&mut out);
+        let key = ShortStr::clip("alternate-exchange");
+        writer.value(key, &Value::text(alternate));
+    }
+    out
+}
+
 /// What happens to messages over a queue's limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overflow {
     DropHead,
     Reject,
+    /// Refused, and dead-lettered.
+    RejectDead,
 }
 
 /// Where dead letters of a queue go: to a queue of their own.
@@ -33,12 +75,16 @@ pub(crate) struct QueueDraw {
     pub(crate) durable: bool,
     pub(crate) ttl_ms: Option<u64>,
     pub(crate) max_length: Option<(u64, Overflow)>,
+    /// With the same overflow, where both are there.
+    pub(crate) max_bytes: Option<(u64, Overflow)>,
     pub(crate) dead: Option<Dead>,
     /// Where its dead letters go, as routing key of the default exchange.
     pub(crate) dead_key: Option<String>,
     pub(crate) delivery_limit: Option<u32>,
     pub(crate) max_priority: Option<u8>,
     pub(crate) single_active: bool,
+    /// A consumer that holds a message for so long loses it, and its subscription.
+    pub(crate) ack_timeout_ms: Option<u64>,
     /// Its messages may go at any moment: it is purged, or its consumers do not acknowledge.
     pub(crate) is_lossy: bool,
     /// It comes and goes.
@@ -76,6 +122,26 @@ impl QueueDraw {
         }
     }
 
+    /// Policies of some of these runs.
+    fn draw_more(&mut self, random: &mut Random) {
+        let is_circle = matches!(self.dead, Some(Dead::Return(_)));
+        if random.one_in(3) && !is_circle {
+            let overflow = [Overflow::DropHead, Overflow::Reject];
+            let drawn = random.pick(&overflow).copied();
+            let overflow = self.max_length.map(|(_, overflow)| overflow).or(drawn);
+            let most = random.between(60, 1_500);
+            self.max_bytes = overflow.map(|overflow| (most, overflow));
+        }
+        if self.dead == Some(Dead::Stay) && random.one_in(2) {
+            for limit in [&mut self.max_length, &mut self.max_bytes] {
+                if let Some((_, overflow @ Overflow::Reject)) = limit {
+                    *overflow = Overflow::RejectDead;
+                }
+            }
+        }
+        self.ack_timeout_ms = random.one_in(4).then(|| random.between(300, 5_000));
+    }
+
     /// The queue of its dead letters.
     fn of_dead(name: &str, durable: bool, dead: Dead) -> Self {
         let mut draw = Self {
@@ -100,11 +166,16 @@ impl QueueDraw {
         if let Some(ms) = self.ttl_ms {
             put("x-message-ttl", long(ms));
         }
-        if let Some((most, overflow)) = self.max_length {
+        if let Some((most, _)) = self.max_length {
             put("x-max-length", long(most));
-            if overflow == Overflow::Reject {
-                put("x-overflow", Value::text("reject-publish"));
-            }
+        }
+        if let Some((most, _)) = self.max_bytes {
+            put("x-max-length-bytes", long(most));
+        }
+        match self.overflow() {
+            None | Some(Overflow::DropHead) => {}
+            Some(Overflow::Reject) => put("x-overflow", Value::text("reject-publish")),
+            Some(Overflow::RejectDead) => put("x-overflow", Value::text("reject-publish-dlx")),
         }
         if let Some(key) = &self.dead_key {
             put("x-dead-letter-exchange", Value::text(""));
@@ -119,12 +190,25 @@ impl QueueDraw {
         if self.single_active {
             put("x-single-active-consumer", Value::Bool(true));
         }
+        if let Some(ms) = self.ack_timeout_ms {
+            put("x-consumer-timeout", long(ms));
+        }
         out
     }
 
+    /// What happens over one of its limits, if it has one.
+    pub(crate) fn overflow(&self) -> Option<Overflow> {
+        let limits = [self.max_length, self.max_bytes];
+        limits
+            .into_iter()
+            .flatten()
+            .map(|(_, overflow)| overflow)
+            .next()
+    }
+
     /// A message may leave without an acknowledgement, and nowhere to go.
-    pub(crate) const fn drops(&self) -> bool {
-        let drops_head = matches!(self.max_length, Some((_, Overflow::DropHead)));
+    pub(crate) fn drops(&self) -> bool {
+        let drops_head = self.overflow() == Some(Overflow::DropHead);
         self.is_lossy || self.dead_key.is_none() && (self.ttl_ms.is_some() || drops_head)
     }
 }
@@ -134,8 +218,74 @@ impl QueueDraw {
 pub(crate) struct BindingDraw {
     pub(crate) exchange: &'static str,
     pub(crate) key: &'static str,
+    /// Where it leads: the name of a queue, or of an exchange.
     pub(crate) queue: String,
+    pub(crate) to_exchange: bool,
+    /// What it asks of headers.
+    pub(crate) asks: Option<HeaderAsk>,
     pub(crate) comes_and_goes: bool,
+}
+
+impl BindingDraw {
+    /// The broker knows both as one.
+    fn is_as(&self, other: &Self) -> bool {
+        let of = |it: &Self| (it.exchange, it.key, it.queue.clone(), it.asks);
+        of(self) == of(other)
+    }
+
+    /// Its arguments.
+    pub(crate) fn args(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        if let Some(asks) = &self.asks {
+            let mut writer = TableWriter::new(&mut out);
+            // By name, as the broker shows them.
+            for (name, value) in asks.pairs {
+                let value = value.map_or(Value::Void, Value::text);
+                writer.value(ShortStr::clip(name), &value);
+            }
+            writer.value(ShortStr::clip("x-match"), &Value::text(asks.mode));
+        }
+        out
+    }
+}
+
+/// What a binding of a headers exchange asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HeaderAsk {
+    /// `x-match`.
+    pub(crate) mode: &'static str,
+    /// Names with their values; without one the name is enough.
+    pub(crate) pairs: &'static [(&'static str, Option<&'static str>)],
+}
+
+const HEADER_ASKS: [HeaderAsk; 8] = [
+    asks("all", &[("h", Some("a"))]),
+    asks("any", &[("g", Some("b")), ("h", Some("a"))]),
+    asks("all", &[("g", Some("b")), ("h", Some("a"))]),
+    asks("all", &[]),
+    asks("any", &[]),
+    asks("all", &[("g", None)]),
+    asks("all-with-x", &[("h", Some("b")), ("x-k", Some("1"))]),
+    asks("any-with-x", &[("h", Some("c")), ("x-k", Some("1"))]),
+];
+
+const fn asks(
+    mode: &'static str,
+    pairs: &'static [(&'static str, Option<&'static str>)],
+) -> HeaderAsk {
+    HeaderAsk { mode, pairs }
+}
+
+/// The headers of a message, by its tag.
+pub(crate) fn headers_of(tag: usize) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let pick = |at: usize, values: &[Option<&'static str>]| values.get(at % values.len()).copied();
+    let all = [
+        ("h", pick(tag, &[None, Some("a"), Some("b")])),
+        ("g", pick(tag / 3, &[None, Some("b"), Some("c")])),
+        ("x-k", pick(tag / 9, &[None, Some("1")])),
+    ];
+    all.into_iter()
+        .filter_map(|(name, value)| Some((name, value??)))
 }
 
 /// Keys that messages are published with.
@@ -186,10 +336,65 @@ pub(crate) fn bindings(random: &mut Random, queues: &[(String, QueueDraw)]) -> V
                     exchange,
                     key,
                     queue: name.clone(),
+                    to_exchange: false,
+                    asks: None,
                     comes_and_goes,
                 });
             }
         }
     }
     bindings
+}
+
+/// Gives queues of some runs more policies, and their exchanges more bindings: by headers, and from
+/// exchange to exchange, also in circles.
+pub(crate) fn more(
+    random: &mut Random,
+    queues: &mut [(String, QueueDraw)],
+    bindings: &mut Vec<BindingDraw>,
+) {
+    let mut add = |exchange, key, queue: &str, asks, random: &mut Random| {
+        let binding = BindingDraw {
+            exchange,
+            key,
+            queue: queue.to_owned(),
+            to_exchange: queue.starts_with("ex."),
+            asks,
+            comes_and_goes: random.one_in(3),
+        };
+        if !bindings.iter().any(|other| other.is_as(&binding)) {
+            bindings.push(binding);
+        }
+    };
+    for (name, draw) in queues {
+        if draw.is_scratch || name.ends_with(".dead") {
+            continue;
+        }
+        draw.draw_more(random);
+        for _ in 0..random.below(3) {
+            let asks = random.pick(&HEADER_ASKS).copied();
+            add("ex.headers", "", name, asks, random);
+        }
+        if random.one_in(2) {
+            let key = random.pick(&["k0", "k1"]).copied().unwrap_or("k0");
+            add("ex.entry", key, name, None, random);
+        }
+        if random.one_in(2) {
+            add("ex.alt", "", name, None, random);
+        }
+    }
+    let between = [
+        ("ex.entry", "a.b", "ex.topic"),
+        ("ex.entry", "b", "ex.headers"),
+        ("ex.alt", "", "ex.direct"),
+        ("ex.fanout", "", "ex.entry"),
+        ("ex.topic", "a.#", "ex.entry"),
+        ("ex.topic", "*.b", "ex.fanout"),
+        ("ex.direct", "k1", "ex.alt"),
+    ];
+    for (exchange, key, to) in between {
+        if random.one_in(3) {
+            add(exchange, key, to, None, random);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Whether something is there that clients make and remove: yes, no, or nobody knows.
 
 /// See the module.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum There {
     #[default]
     No,

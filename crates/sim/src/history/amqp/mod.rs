@@ -20,8 +20,13 @@ use crate::failure::{Check, Violation, ensure};
 use crate::invariants::amqp::{unexpected, was_published};
 use crate::random::Random;
 
-pub(crate) use copies::{Arrived, Copy, CopyId, Death, Holder, Outcome, Published, Tx, origin_of};
-pub(crate) use draw::{BindingDraw, Dead, EXCHANGES, Overflow, QueueDraw, ROUTING_KEYS};
+pub(crate) use copies::{
+    Arrived, Copy, CopyId, Death, Holder, Outcome, Published, Tx, origin_of, tag_of,
+};
+pub(crate) use draw::{
+    BindingDraw, Dead, HeaderAsk, Overflow, QueueDraw, ROUTING_KEYS, alternate_of,
+    args_of_exchange, exchanges, headers_of, kind_of,
+};
 pub(crate) use known::{Known, There};
 pub(crate) use settled::Settlement;
 pub(crate) use topology::Change;
@@ -41,6 +46,10 @@ pub(crate) struct Amqp {
     pub(crate) queues: BTreeMap<String, AmqpQueue>,
     pub(crate) exchanges: BTreeMap<&'static str, Known>,
     pub(crate) bindings: BTreeMap<BindingDraw, Known>,
+    /// It has the exchanges and policies that only some of these runs have.
+    pub(crate) has_more: bool,
+    /// Memory or disk may have no room.
+    pub(crate) may_be_full: bool,
     pub(crate) sent: Vec<Published>,
     pub(crate) copies: BTreeMap<CopyId, Copy>,
     pub(crate) txs: Vec<Tx>,
@@ -88,8 +97,13 @@ impl Amqp {
         if !random.one_in(4) {
             return Self::default();
         }
-        let queues = draw::queues(&mut random);
-        let bindings = draw::bindings(&mut random, &queues);
+        let mut queues = draw::queues(&mut random);
+        let mut bindings = draw::bindings(&mut random, &queues);
+        let mut random = Random::stream(seed, "amqp more");
+        let has_more = random.percent(60);
+        if has_more {
+            draw::more(&mut random, &mut queues, &mut bindings);
+        }
         let queues = queues.into_iter().map(|(name, draw)| {
             let facts = AmqpQueue {
                 draw,
@@ -100,9 +114,9 @@ impl Amqp {
         });
         Self {
             queues: queues.collect(),
-            exchanges: EXCHANGES
-                .iter()
-                .map(|(name, _)| (*name, Known::default()))
+            has_more,
+            exchanges: exchanges(has_more)
+                .map(|name| (name, Known::default()))
                 .collect(),
             bindings: bindings
                 .into_iter()
@@ -130,7 +144,7 @@ impl Amqp {
     /// A message is sent now. Returns its tag.
     pub(crate) fn on_publish(&mut self, message: Published) -> usize {
         let tag = self.sent.len();
-        let (must, may) = self.routes(&message);
+        let (must, may) = self.routes(tag, &message);
         if message.ttl_ms.is_some() {
             for name in &may {
                 if let Some(queue) = self.queues.get_mut(name) {
@@ -220,6 +234,13 @@ impl Amqp {
         let copy = self.copies.get(&(tag, queue.to_owned()));
         let is_gone = copy.is_some_and(|copy| copy.may_be_gone);
         Ok(message.must.contains(queue) && is_taken && is_kept && !may_go && !is_gone)
+    }
+
+    /// Messages of this queue, or its dead letters, may leave when their time is over.
+    pub(crate) fn leaves_by_time(&self, queue: &str) -> bool {
+        let family = [queue.to_owned(), format!("{queue}.dead")];
+        let mut family = family.iter().filter_map(|name| self.queues.get(name));
+        family.any(|it| it.has_ttl || it.draw.ttl_ms.is_some())
     }
 
     /// When a confirmed message of this age has surely expired in a queue it never left.

@@ -1,8 +1,10 @@
 //! What clients do with what they hold, and what is known of it.
 
+use tanda_engine::Millis;
+
 use crate::failure::Check;
 
-use super::{Amqp, CopyId, Outcome, Tx};
+use super::{Amqp, CopyId, Holder, Outcome, Tx, origin_of};
 
 /// A settlement of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,13 +16,19 @@ pub(crate) enum Settlement {
 }
 
 impl Amqp {
-    /// A settlement was sent.
-    pub(crate) fn on_settle_sent(&mut self, id: &CopyId, settlement: Settlement) {
+    /// A settlement was sent of what a client got as this.
+    pub(crate) fn on_settle_sent(
+        &mut self,
+        (id, held): (&CopyId, (u64, u64)),
+        settlement: Settlement,
+    ) {
         let queues = &self.queues;
         let Some(copy) = self.copies.get_mut(id) else {
             return;
         };
-        copy.holder = None;
+        // It may have been taken away for want of an acknowledgement, and be with another one.
+        let is_holder = |it: Holder| (it.conn, it.delivery_tag) == held;
+        copy.holder = copy.holder.filter(|it| !is_holder(*it));
         match settlement {
             Settlement::Ack => copy.may_be_gone = true,
             Settlement::Requeue => self.counts.requeued += 1,
@@ -29,6 +37,25 @@ impl Amqp {
                 let has_dead = queue.is_some_and(|it| it.draw.dead_key.is_some());
                 copy.rejects += u64::from(copy.place == id.1);
                 copy.may_be_gone |= !has_dead;
+            }
+        }
+    }
+
+    /// Whoever holds a message of this queue may have lost it, as some acknowledgement did not come
+    /// in time.
+    pub(crate) fn may_have_timed_out(&self, now: Millis, queue: &str, holder: Holder) -> bool {
+        let queue = self.queues.get(queue);
+        let timeout_ms = queue.and_then(|it| it.draw.ack_timeout_ms);
+        timeout_ms.is_some_and(|ms| holder.since.after_ms(ms) <= now)
+    }
+
+    /// A queue was purged: what it held, or its queue of dead letters, may be gone.
+    pub(crate) fn on_purged(&mut self, queue: &str) {
+        let origin = origin_of(queue);
+        for (tag, message) in self.sent.iter().enumerate() {
+            if message.may.contains(origin) {
+                let copy = self.copies.entry((tag, origin.to_owned())).or_default();
+                copy.may_be_gone = true;
             }
         }
     }
@@ -66,9 +93,9 @@ impl Amqp {
     }
 
     /// The broker may end the channel of what is held, before its client knows.
-    pub(crate) fn on_unsure(&mut self, id: &CopyId, is_unsure: bool) {
+    pub(crate) fn on_unsure(&mut self, (id, conn): (&CopyId, u64), is_unsure: bool) {
         if let Some(copy) = self.copies.get_mut(id)
-            && let Some(holder) = &mut copy.holder
+            && let Some(holder) = copy.holder.as_mut().filter(|it| it.conn == conn)
         {
             holder.is_unsure = is_unsure;
         }
@@ -76,13 +103,19 @@ impl Amqp {
 
     /// The broker has surely taken an acknowledgement that was sent in this epoch.
     pub(crate) fn on_ack_taken(&mut self, id: &CopyId, epoch: u64) {
-        if epoch != self.epoch {
+        if epoch != self.epoch || self.has_ack_timeout(id) {
             return;
         }
         self.counts.acked += 1;
         if let Some(copy) = self.copies.get_mut(id) {
             copy.is_gone = true;
         }
+    }
+
+    /// An acknowledgement of it may have come too late, from whomever.
+    pub(super) fn has_ack_timeout(&self, (_, queue): &CopyId) -> bool {
+        let queue = self.queues.get(queue);
+        queue.is_some_and(|it| it.draw.ack_timeout_ms.is_some())
     }
 
     /// A transaction begins. Returns its number.
@@ -105,9 +138,9 @@ impl Amqp {
     }
 
     /// The commit of a transaction is sent, with these acknowledgements.
-    pub(crate) fn on_commit_sent(&mut self, number: usize, acked: Vec<CopyId>) {
+    pub(crate) fn on_commit_sent(&mut self, (number, conn): (usize, u64), acked: Vec<CopyId>) {
         for id in &acked {
-            self.on_unsure(id, true);
+            self.on_unsure((id, conn), true);
             if let Some(copy) = self.copies.get_mut(id) {
                 copy.may_be_gone = true;
                 copy.tx = Some(number);
@@ -133,6 +166,9 @@ impl Amqp {
         }
         self.counts.committed += 1;
         for id in acked {
+            if self.has_ack_timeout(&id) {
+                continue;
+            }
             let outlives = self.outlives(&id);
             if let Some(copy) = self.copies.get_mut(&id) {
                 copy.holder = None;

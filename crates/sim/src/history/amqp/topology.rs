@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Amqp, BindingDraw, EXCHANGES, Known, Published, There, routes};
+use super::{
+    Amqp, BindingDraw, Known, Published, There, alternate_of, headers_of, kind_of, routes,
+};
 
 /// A change of the topology, or a declaration of what may be there already.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +67,8 @@ impl Amqp {
         } = self;
         for (binding, known) in bindings {
             let queue = queues.get(&binding.queue);
-            known.on_crash(queue.is_some_and(|it| it.draw.durable));
+            let is_durable = queue.is_some_and(|it| it.draw.durable);
+            known.on_crash(binding.to_exchange || is_durable);
         }
         for queue in queues.values_mut() {
             queue.known.on_crash(queue.draw.durable);
@@ -96,32 +99,83 @@ impl Amqp {
     }
 
     /// Where a message goes for sure, and where it may go, as things are now.
-    pub(super) fn routes(&self, message: &Published) -> (BTreeSet<String>, BTreeSet<String>) {
-        let (mut must, mut may) = (BTreeSet::new(), BTreeSet::new());
-        let mut add = |queue: &str, binding: There| {
-            let there = self.queues.get(queue).map(|it| it.known.there);
-            let there = there.unwrap_or_default();
-            if (there, binding) == (There::Yes, There::Yes) {
-                must.insert(queue.to_owned());
-            }
-            if there != There::No && binding != There::No {
-                may.insert(queue.to_owned());
-            }
-        };
+    pub(super) fn routes(
+        &self,
+        tag: usize,
+        message: &Published,
+    ) -> (BTreeSet<String>, BTreeSet<String>) {
+        let keys: Vec<&str> = message
+            .cc
+            .iter()
+            .copied()
+            .chain([message.key.as_str()])
+            .collect();
         if message.exchange.is_empty() {
-            add(&message.key, There::Yes);
+            let there = |name: &str| self.queues.get(name).map(|it| it.known.there);
+            let of = |least: There| {
+                let keys = keys.iter().filter(|key| there(key) >= Some(least));
+                keys.map(|key| (*key).to_owned()).collect()
+            };
+            return (of(There::Yes), of(There::Maybe));
         }
-        let kind = EXCHANGES.iter().find(|(name, _)| *name == message.exchange);
-        let kind = kind.map_or("", |(_, kind)| kind);
-        for (binding, known) in &self.bindings {
-            let keys = message.cc.iter().copied().chain([message.key.as_str()]);
-            let mut keys = keys.filter(|key| routes::takes(kind, binding.key, key));
-            if binding.exchange == message.exchange && keys.next().is_some() {
-                add(&binding.queue, known.there);
+        let headers: Vec<_> = headers_of(tag).filter(|_| self.has_more).collect();
+        let sure = self.reached(message.exchange, (&keys, &headers), There::Yes);
+        let maybe = self.reached(message.exchange, (&keys, &headers), There::Maybe);
+        (sure, maybe)
+    }
+
+    /// The queues that a message comes to, if bindings count that are `least` there. An alternate
+    /// exchange is surely asked when none can take the message, and maybe when none surely does.
+    fn reached(
+        &self,
+        first: &'static str,
+        (keys, headers): (&[&str], &[(&'static str, &'static str)]),
+        least: There,
+    ) -> BTreeSet<String> {
+        let mut queues = BTreeSet::new();
+        let mut seen: Vec<&str> = vec![first];
+        let mut at = 0;
+        while let Some(exchange) = seen.get(at).copied() {
+            at += 1;
+            let kind = kind_of(exchange);
+            let mut is_taken = false;
+            for (binding, known) in &self.bindings {
+                let takes = match binding.asks {
+                    Some(asks) => routes::takes_headers(asks, headers),
+                    None => keys.iter().any(|key| routes::takes(kind, binding.key, key)),
+                };
+                if binding.exchange != exchange || !takes {
+                    continue;
+                }
+                let target = self.queues.get(&binding.queue).map(|it| it.known.there);
+                let target = if binding.to_exchange {
+                    There::Yes
+                } else {
+                    target.unwrap_or_default()
+                };
+                let there = known.there.min(target);
+                let against = if least == There::Yes {
+                    There::Maybe
+                } else {
+                    There::Yes
+                };
+                is_taken |= there >= against;
+                if there < least {
+                    continue;
+                }
+                if !binding.to_exchange {
+                    queues.insert(binding.queue.clone());
+                } else if !seen.contains(&binding.queue.as_str()) {
+                    seen.push(&binding.queue);
+                }
+            }
+            if let Some(alternate) = alternate_of(exchange).filter(|_| !is_taken)
+                && !seen.contains(&alternate)
+            {
+                seen.push(alternate);
             }
         }
-        // Two bindings lead to one queue: one of them is enough.
-        (must, may)
+        queues
     }
 
     /// Something has changed: what is on its way may meet it as it was or as it is.
@@ -130,7 +184,7 @@ impl Amqp {
             use super::Outcome::{Open, Unknown};
             matches!(message.outcome, Open | Unknown) && message.epoch == self.epoch
         });
-        let routed: Vec<_> = open.map(|(tag, it)| (tag, self.routes(it))).collect();
+        let routed: Vec<_> = open.map(|(tag, it)| (tag, self.routes(tag, it))).collect();
         for (tag, (must, may)) in routed {
             if let Some(message) = self.sent.get_mut(tag) {
                 message.must.retain(|queue| must.contains(queue));

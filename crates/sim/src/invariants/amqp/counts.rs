@@ -28,12 +28,17 @@ pub(crate) fn before_drain(history: &Amqp, counted: &BTreeMap<String, (u64, u64)
 /// What came out is what was counted, where nothing leaves by itself.
 pub(crate) fn after_drain(history: &Amqp, counted: &BTreeMap<String, (u64, u64)>) -> Check {
     for (queue, (ready, _)) in counted {
-        let family = [
-            origin_of(queue).to_owned(),
-            format!("{}.dead", origin_of(queue)),
-        ];
-        let mut family = family.iter().filter_map(|name| history.queues.get(name));
-        if family.any(|it| it.has_ttl || it.draw.ttl_ms.is_some()) {
+        let drops = history.queue(queue)?.draw.max_bytes;
+        if let Some((most, Overflow::DropHead)) = drops {
+            let mut bytes = 0;
+            for tag in history.drained.get(queue).into_iter().flatten() {
+                bytes += history.published(*tag)?.body.len() as u64;
+            }
+            ensure(bytes <= most, NAME, || {
+                format!("{queue:?} had {bytes} bytes, {most} at most")
+            })?;
+        }
+        if history.leaves_by_time(origin_of(queue)) {
             continue;
         }
         let drained = history.drained.get(queue).map_or(0, Vec::len) as u64;

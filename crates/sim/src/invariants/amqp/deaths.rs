@@ -51,10 +51,14 @@ fn may_be(history: &Amqp, message: &Arrived, death: &Death) -> Check {
     let rejects = copy.map_or(0, |copy| copy.rejects);
     let of_message = sent.ttl_ms.filter(|_| death.queue == origin);
     let ttl_ms = draw.ttl_ms.into_iter().chain(of_message).min();
+    let drops = matches!(
+        draw.overflow(),
+        Some(Overflow::DropHead | Overflow::RejectDead)
+    );
     let most = match death.reason.as_str() {
         "rejected" => rejects,
         "expired" if ttl_ms.is_some() => u64::MAX,
-        "maxlen" if matches!(draw.max_length, Some((_, Overflow::DropHead))) => 1,
+        "maxlen" if drops => 1,
         "delivery_limit" if draw.delivery_limit.is_some() => 1,
         _ => 0,
     };

@@ -20,9 +20,14 @@ pub(crate) fn when_drained(history: &Amqp) -> Check {
             continue;
         }
         let mut last: BTreeMap<(u64, u8), usize> = BTreeMap::new();
+        let mut highest = u8::MAX;
         for tag in tags {
             let sent = history.published(*tag)?;
             let priority = sent.priority.min(draw.max_priority.unwrap_or(0));
+            ensure(priority <= highest, NAME, || {
+                format!("{tag} of {priority} came out of {queue:?} after {highest}: {tags:?}")
+            })?;
+            highest = priority;
             let before = last.insert((sent.stream, priority), *tag);
             ensure(before.is_none_or(|before| before < *tag), NAME, || {
                 format!("{tag} came out of {queue:?} after {before:?}: {tags:?}")

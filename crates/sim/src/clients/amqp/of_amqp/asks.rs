@@ -1,10 +1,9 @@
 //! What a client asks for, as methods.
 
-use tanda_wire::amqp::{
-    Properties, Table, basic, confirm, connection, encode, exchange, queue, tx,
-};
+use tanda_wire::amqp::{Properties, Table, basic, confirm, connection, encode, queue, tx};
 
 use super::super::link::{Ask, Line};
+use super::binds::{bind, declare_exchange, unbind};
 use super::{CHANNEL, OfAmqp, say, short, tell};
 use crate::history::amqp::Settlement;
 
@@ -103,15 +102,7 @@ impl OfAmqp {
 /// Asks for a change of the topology, or about it.
 fn change(line: &mut Line, ask: Ask<'_>) {
     if let Ask::Exchange(name, kind) = ask {
-        tell(
-            line,
-            &exchange::Declare {
-                exchange: short(name),
-                exchange_type: short(kind),
-                durable: true,
-                ..exchange::Declare::default()
-            },
-        );
+        declare_exchange(line, name, kind);
     } else if let Ask::Queue(name, draw) = ask {
         tell(
             line,
@@ -132,26 +123,9 @@ fn change(line: &mut Line, ask: Ask<'_>) {
             },
         );
     } else if let Ask::Bind(binding) = ask {
-        tell(
-            line,
-            &queue::Bind {
-                queue: short(&binding.queue),
-                exchange: short(binding.exchange),
-                routing_key: short(binding.key),
-                no_wait: false,
-                arguments: Table::default(),
-            },
-        );
+        bind(line, binding);
     } else if let Ask::Unbind(binding) = ask {
-        tell(
-            line,
-            &queue::Unbind {
-                queue: short(&binding.queue),
-                exchange: short(binding.exchange),
-                routing_key: short(binding.key),
-                arguments: Table::default(),
-            },
-        );
+        unbind(line, binding);
     } else if let Ask::Delete(name) = ask {
         tell(
             line,

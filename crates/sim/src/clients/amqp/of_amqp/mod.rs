@@ -1,6 +1,7 @@
 //! AMQP 0-9-1 on a client's side: the handshake, frames, and contents put together.
 
 mod asks;
+mod binds;
 mod said;
 
 use bytes::{Buf, BytesMut};
