@@ -26,6 +26,9 @@ pub struct EngineConfig {
     /// Ready messages of one queue in memory from which on a page of each fairness key stays, and
     /// no more: what is in memory does not grow with the number of keys times `lane_hot`.
     pub queue_hot: u64,
+    /// Messages that one slice of long work handles, such as a purge: meanwhile nobody else is
+    /// served.
+    pub slice_messages: u32,
     /// Seeds hash tables and message ids.
     pub seed: [u64; 4],
 }
@@ -42,8 +45,16 @@ impl Default for EngineConfig {
             lane_hot: 8192,
             throttled_hot: 1 << 20,
             queue_hot: 4 << 20,
+            slice_messages: 1024,
             seed: [1, 2, 3, 4],
         }
+    }
+}
+
+impl EngineConfig {
+    /// Messages of one slice; at least one.
+    pub(crate) fn slice(&self) -> usize {
+        usize::try_from(self.slice_messages).unwrap_or(1).max(1)
     }
 }
 

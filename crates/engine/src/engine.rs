@@ -9,6 +9,7 @@ use crate::atomic::Atomic;
 use crate::capture::Capture;
 use crate::consumers::Consumers;
 use crate::dead_letter::RefusedMessage;
+use crate::graveyard::Graveyard;
 use crate::jobs::Job;
 use crate::keys::Keys;
 use crate::message_ids::MessageIds;
@@ -16,6 +17,7 @@ use crate::paging::{Paging, WRITES_MAX};
 use crate::queue::Queue;
 use crate::queue::capture::Generation;
 use crate::queues::{QueueIndex, Queues};
+use crate::returns::Return;
 use crate::schedule::PassScratch;
 use crate::script::Scripts;
 use crate::segments::SegmentRefs;
@@ -58,11 +60,12 @@ pub struct Engine {
     /// Queues with dead letters to send on their way, and new messages that were refused.
     pub(crate) departing: VecDeque<QueueIndex>,
     pub(crate) refused: VecDeque<RefusedMessage>,
-    /// Queues with messages that are to be delivered in this step or never.
-    pub(crate) instant: Vec<QueueIndex>,
+    /// Queues with messages that are to be delivered in this step or never, and the time until
+    /// which others leave before them.
+    pub(crate) instant: Vec<(QueueIndex, Millis)>,
     pub(crate) scripts: Scripts,
-    /// Deleted queues, taken apart in slices.
-    pub(crate) graveyard: Vec<Queue>,
+    pub(crate) graveyard: Graveyard,
+    pub(crate) returns: VecDeque<Return>,
     /// Names given to queues that were declared without one.
     pub(crate) names_given: u64,
     /// Messages stored since the start.
@@ -132,7 +135,8 @@ impl Engine {
             refused: VecDeque::new(),
             instant: Vec::new(),
             scripts: Scripts::default(),
-            graveyard: Vec::new(),
+            graveyard: Graveyard::default(),
+            returns: VecDeque::new(),
             names_given: 0,
             stored: 0,
             generation: Generation::default(),
@@ -204,6 +208,8 @@ impl Engine {
         self.run_alarms(cx);
         self.run_timers(cx);
         self.run_throttles(cx);
+        self.dismantle(cx);
+        self.run_returns(cx);
         self.run_jobs(cx);
         self.run_departures(cx);
         self.deliver_instant(cx);
@@ -217,6 +223,8 @@ impl Engine {
             || self.has_full_lanes()
             || self.has_departures()
             || !self.jobs.is_empty()
+            || !self.returns.is_empty()
+            || !self.instant.is_empty()
             || self.scripts.has_work()
             || !self.graveyard.is_empty()
     }
@@ -333,7 +341,7 @@ impl Engine {
         });
         let mut needed = self
             .graveyard
-            .iter()
+            .queues()
             .map(|queue| queue.segment_refs())
             .sum::<u64>();
         for (index, queue) in self.queues.iter() {
@@ -366,7 +374,9 @@ impl Engine {
         self.assert_units();
         assert_eq!(needed, self.segments.total(), "references to the log");
         let all = self.queues.iter().map(|(_, queue)| queue);
-        let counted = all.chain(&self.graveyard).map(|it| it.memory_counted);
+        let counted = all
+            .chain(self.graveyard.queues())
+            .map(|it| it.memory_counted);
         assert_eq!(counted.sum::<usize>(), self.queue_bytes, "memory of queues");
         let left = (self.pass.positions.len(), self.pass.untimed.len());
         assert_eq!(left, (0, 0), "leases left over for the next turn to write");

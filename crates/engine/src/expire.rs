@@ -9,6 +9,8 @@ use crate::{Millis, throttle};
 
 /// Turns of a queue with messages that are to be delivered at once or never.
 const INSTANT_TURNS: usize = 64;
+/// Messages that leave before them in one step.
+const INSTANT_STEPS: usize = 4096;
 
 impl Engine {
     /// Messages of a queue whose time has come by `until` leave, in `budget` steps at most.
@@ -43,28 +45,38 @@ impl Engine {
         self.die(cx, index, &slots, Reason::Expired);
     }
 
-    /// A message that came is to be delivered at once, or never.
-    pub(crate) fn note_instant(&mut self, index: QueueIndex) {
-        if self.instant.last() != Some(&index) {
-            self.instant.push(index);
+    /// A message that came at this time is to be delivered at once, or never.
+    pub(crate) fn note_instant(&mut self, index: QueueIndex, at: Millis) {
+        let instant = (index, Millis(at.0.saturating_sub(1)));
+        if self.instant.last() != Some(&instant) {
+            self.instant.push(instant);
         }
     }
 
     /// Delivers messages that leave with this step if nobody takes them. What expired before goes
-    /// first.
+    /// first; very many of those take several steps, in which nothing else of the queue expires.
     pub(crate) fn deliver_instant(&mut self, cx: &mut Cx<'_>) {
         if self.instant.is_empty() {
             return;
         }
-        let before = Millis(cx.now.0.saturating_sub(1));
         self.pass.reads = READS_MAX;
         self.pass.throttle.reads = throttle::READS_MAX;
-        for index in core::mem::take(&mut self.instant) {
+        let mut left = INSTANT_STEPS;
+        let newest = Millis(cx.now.0.saturating_sub(1));
+        for (index, before) in core::mem::take(&mut self.instant) {
+            let before = before.min(newest);
             for _ in 0..INSTANT_TURNS {
                 if self.queues.get_mut(index).is_none() {
                     break;
                 }
-                self.expire_messages(cx, index, before, usize::MAX);
+                let expired = self.queues.at(index).expired;
+                self.expire_messages(cx, index, before, left);
+                let gone = self.queues.at(index).expired - expired;
+                left = left.saturating_sub(usize::try_from(gone).unwrap_or(left));
+                if left == 0 && self.queues.at(index).has_expired(before) {
+                    self.instant.push((index, before));
+                    break;
+                }
                 let queue = self.queues.at(index);
                 if !queue.has_expired(cx.now) || !queue.can_deliver() {
                     break;
@@ -72,7 +84,16 @@ impl Engine {
                 self.serve(cx, index, before);
                 self.touch(index);
             }
-            self.touch(index);
+            if self.queues.get_mut(index).is_some() {
+                self.touch(index);
+            }
+        }
+    }
+
+    /// Messages of a queue whose time has come leave, unless some are to be delivered before.
+    pub(crate) fn expire_due(&mut self, cx: &mut Cx<'_>, index: QueueIndex, budget: usize) {
+        if !self.instant.iter().any(|(of, _)| *of == index) {
+            self.expire_messages(cx, index, cx.now, budget);
         }
     }
 }

@@ -5,22 +5,25 @@
 //! line may be settled, or hold another message by now; who takes one looks whether the consumer
 //! holds it.
 
-use std::collections::VecDeque;
-
 use crate::Millis;
 use crate::queue::entries::Slot;
+use crate::steady::Line;
 
 /// Holds of one consumer.
 #[derive(Debug, Default)]
 pub(crate) struct Holds {
     /// Slots with the time of their delivery; contains all that are held.
-    line: VecDeque<(Millis, Slot)>,
+    line: Line<(Millis, Slot)>,
     /// How many are held.
     live: u32,
+    /// How many were settled out of order since a part of the line was swept.
+    unswept: u32,
 }
 
 /// Settled messages that a line may keep besides as many as are held.
 const SLACK: usize = 64;
+/// While there are more of them, a part of the line is swept for each so many that are settled.
+const SWEEP_EVERY: u32 = 512;
 
 impl Holds {
     /// How many messages are held.
@@ -35,7 +38,8 @@ impl Holds {
         self.live += 1;
     }
 
-    /// A message that was held is not any more. True when the line is worth [`Self::sweep`].
+    /// A message that was held is not any more. True when a part of the line is worth
+    /// [`Self::sweep`].
     #[inline]
     #[must_use]
     pub(crate) fn remove(&mut self, slot: Slot) -> bool {
@@ -48,12 +52,14 @@ impl Holds {
             self.line.pop_front();
             return false;
         }
-        self.line.len() > 2 * self.live as usize + SLACK
+        self.unswept += 1;
+        self.unswept >= SWEEP_EVERY && self.line.len() > 2 * self.live as usize + SLACK
     }
 
-    /// Drops what is not held any more, from all of the line.
+    /// Drops what is not held any more from a part of the line.
     pub(crate) fn sweep(&mut self, is_held: impl Fn(Millis, Slot) -> bool) {
-        self.line.retain(|(at, slot)| is_held(*at, *slot));
+        self.unswept = 0;
+        self.line.sweep_some(|(at, slot)| is_held(*at, *slot));
     }
 
     /// When the message that is held longest was delivered.
@@ -68,7 +74,7 @@ impl Holds {
     }
 
     /// All slots that may be held, in the order of delivery.
-    pub(crate) fn take(&mut self) -> VecDeque<(Millis, Slot)> {
+    pub(crate) fn take(&mut self) -> Line<(Millis, Slot)> {
         self.live = 0;
         core::mem::take(&mut self.line)
     }

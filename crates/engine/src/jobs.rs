@@ -1,18 +1,15 @@
 //! Long work in slices: redrive, purge, looking for one message, counting keys, listing queues,
 //! taking deleted queues apart.
 
+use crate::declare::Purge;
 use crate::engine::{Cx, Engine};
 use crate::find::Search;
-use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::Role;
-use crate::queue::entries::{Flags, Slot};
-use crate::queue::groups::PurgeCursor;
-use crate::queue::picks::RingWalk;
 use crate::queues::QueueIndex;
 use crate::script::{Candidates, Redrive};
 use crate::stats::{KeyWalk, QueueWalk};
 use crate::throttle::BucketWalk;
-use crate::{AdminReply, Millis, QueueId, QueueNotFound, ReplyTo, ThrottleNotFound};
+use crate::{AdminReply, QueueId, QueueNotFound, ReplyTo, ThrottleNotFound};
 
 /// A piece of long work with the answer it owes.
 #[derive(Debug)]
@@ -28,35 +25,11 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) enum Work {
     Redrive(Redrive),
-    Purge {
-        limit: u64,
-        done: u64,
-        groups: PurgeCursor,
-        delayed_after: Option<(Millis, Slot)>,
-        purged_for: PurgedFor,
-    },
+    Purge(Purge),
     Find(Search),
     Stats(KeyWalk),
     List(QueueWalk),
     Buckets(Box<BucketWalk>),
-}
-
-/// Who waits for a purge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PurgedFor {
-    /// Fila, or an operator.
-    Operator,
-    /// AMQP or FireMQ.
-    Amqp,
-}
-
-impl PurgedFor {
-    const fn reply(self, done: u64) -> AdminReply {
-        match self {
-            Self::Operator => AdminReply::Purged(Ok(done)),
-            Self::Amqp => AdminReply::QueuePurged(Ok(done)),
-        }
-    }
 }
 
 /// What follows a slice of a job.
@@ -80,17 +53,12 @@ impl Sliced {
     }
 }
 
-/// Messages handled in one slice.
-const SLICE: usize = 1024;
 /// Slots looked at in one slice.
 pub(crate) const SLICE_SLOTS: u32 = 16 * 1024;
-/// Pages freed in one slice.
-const SLICE_PAGES: u32 = 256;
 
 impl Engine {
-    /// One slice of the job whose turn it is, and of the oldest deleted queue.
+    /// One slice of the job whose turn it is.
     pub(crate) fn run_jobs(&mut self, cx: &mut Cx<'_>) {
-        self.dismantle(cx);
         let Some(mut job) = self.jobs.pop_front() else {
             return;
         };
@@ -111,7 +79,7 @@ impl Engine {
         };
         let reply = match &mut job.work {
             Work::Redrive(work) => return self.redrive_slice(cx, index, work),
-            Work::Purge { .. } => self.purge_slice(cx, index, &mut job.work),
+            Work::Purge(work) => self.purge_slice(cx, index, work),
             Work::Find(search) => self.find_slice(cx, index, search),
             Work::Stats(walk) => self.stats_slice(index, walk),
             Work::List(walk) => self.list_slice(walk),
@@ -134,85 +102,6 @@ impl Engine {
         }
     }
 
-    fn purge_slice(
-        &mut self,
-        cx: &mut Cx<'_>,
-        index: QueueIndex,
-        work: &mut Work,
-    ) -> Option<AdminReply> {
-        let Work::Purge {
-            limit,
-            done,
-            groups,
-            delayed_after,
-            purged_for,
-        } = work
-        else {
-            return None;
-        };
-        let mut slots = Vec::with_capacity(SLICE);
-        let mut walk = RingWalk::default();
-        let (mut next, mut reads) = (Next::Any(&mut walk), READS_MAX);
-        let queue = self.queues.at_mut(index);
-        while slots.len() < SLICE
-            && let Some(slot) = queue.groups.purge_next(&mut queue.entries, groups, *limit)
-        {
-            slots.push(slot);
-        }
-        let mut finished = true;
-        while slots.len() < SLICE {
-            match self.take_ready(cx, (index, *limit), &mut next, &mut reads) {
-                Took::Message(slot) => slots.push(slot),
-                Took::Nothing => break,
-                Took::OutOfReads => {
-                    finished = false;
-                    break;
-                }
-            }
-        }
-        let queue = self.queues.at_mut(index);
-        while slots.len() < SLICE
-            && let Some(slot) = queue.take_delayed_after(delayed_after, *limit)
-        {
-            slots.push(slot);
-        }
-        slots.extend(queue.parked_below(*limit, SLICE - slots.len()));
-        finished &= slots.len() < SLICE;
-        *done += slots.len() as u64;
-        self.remove_all(cx, index, &slots);
-        self.touch(index);
-        finished.then(|| purged_for.reply(*done))
-    }
-
-    /// Gives back what deleted queues hold, a slice at a time.
-    fn dismantle(&mut self, cx: &mut Cx<'_>) {
-        let Some(mut queue) = self.graveyard.pop() else {
-            return;
-        };
-        if !self.free_pages(cx, &mut queue, SLICE_PAGES) {
-            self.graveyard.push(queue);
-            return;
-        }
-        let slots: Vec<Slot> = queue
-            .entries
-            .live_slots(queue.dismantled, SLICE_SLOTS)
-            .collect();
-        for slot in slots {
-            let entry = queue.entries.remove(slot);
-            if entry.flags.has(Flags::TRANSIENT) {
-                queue.drop_body(&entry);
-            } else {
-                self.segments.remove(entry.at, entry.len);
-            }
-        }
-        queue.dismantled = queue.dismantled.saturating_add(SLICE_SLOTS);
-        if queue.entries.len() > 0 {
-            self.graveyard.push(queue);
-            return;
-        }
-        self.uncount_memory(&queue);
-    }
-
     /// The queue that a dead-letter queue's messages come from.
     pub(crate) fn source_of(&self, index: QueueIndex) -> Option<QueueIndex> {
         match self.queues.at(index).identity.role {
@@ -227,9 +116,7 @@ impl Job {
     pub(crate) fn abandoned(&self) -> AdminReply {
         match &self.work {
             Work::Redrive(work) => AdminReply::Redriven(Ok(work.done)),
-            Work::Purge {
-                done, purged_for, ..
-            } => purged_for.reply(*done),
+            Work::Purge(work) => work.reply(),
             Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
             Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),
             Work::List(_) => AdminReply::Queues(Vec::new()),

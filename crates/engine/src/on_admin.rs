@@ -7,6 +7,7 @@ use crate::queue::{Identity, Queue};
 use crate::queue_record::QueueRecord;
 use crate::queues::QueueIndex;
 use crate::script::Redrive;
+use crate::steady::Line;
 use crate::validate::{check_changes, check_declared_changes, check_spec};
 use crate::{
     AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
@@ -279,7 +280,8 @@ impl Engine {
             self.set_scripts(index);
         }
         if changes.on_enqueue.is_some() {
-            self.queues.at_mut(index).parking.try_all_soon();
+            let queue = self.queues.at_mut(index);
+            queue.parking.try_all_soon(queue.next_position);
         }
         for index in both.into_iter().flatten() {
             self.touch(index);
@@ -299,7 +301,7 @@ impl Engine {
 
     /// Takes a queue out of everything; what it holds is given back in slices.
     pub(crate) fn bury(&mut self, index: QueueIndex) {
-        let Some(queue) = self.queues.remove(index) else {
+        let Some(queue) = self.queues.take(index) else {
             return;
         };
         if let Some(armed) = queue.armed {
@@ -308,7 +310,7 @@ impl Engine {
         if queue.runnable {
             self.runnable.retain(|other| *other != index);
         }
-        self.graveyard.push(*queue);
+        self.graveyard.add(index, queue);
     }
 
     fn redrive_queue(
@@ -332,7 +334,8 @@ impl Engine {
                     left,
                     reclassify,
                     done: Redriven::default(),
-                    aside: Vec::new(),
+                    aside: Line::new(),
+                    is_over: false,
                 });
                 self.jobs.push_back(Job {
                     reply,

@@ -292,7 +292,8 @@ impl Engine {
             queue.keep_expiry(slot, at);
         }
         if [new.ttl_ms, queue.expiry.ttl_ms].contains(&Some(0)) {
-            self.note_instant(index);
+            let at = queue.entries.at(slot).id.enqueued_at();
+            self.note_instant(index, at);
         }
     }
 

@@ -93,23 +93,6 @@ impl Engine {
         }
     }
 
-    /// What a consumer holds until its connection is gone goes back to the queue.
-    fn requeue_held(&mut self, cx: &mut Cx<'_>, index: QueueIndex, consumer: u32) {
-        let Some(it) = self.consumers.at_mut(consumer) else {
-            return;
-        };
-        let number = it.number;
-        let held = it.holds.take();
-        let queue = self.queues.at(index);
-        let held = held.into_iter().filter(|held| queue.is_held(number, *held));
-        let mut slots: Vec<Slot> = held.map(|(_, slot)| slot).collect();
-        // In their old order. A slot whose message was settled and that holds another one now may
-        // be there twice.
-        slots.sort_unstable_by_key(|slot| queue.entries.at(*slot).position);
-        slots.dedup();
-        self.requeue_all(cx, index, &slots);
-    }
-
     /// Leased messages go back to their old positions: nacked, or their consumer is gone.
     pub(crate) fn requeue_all(&mut self, cx: &mut Cx<'_>, index: QueueIndex, slots: &[Slot]) {
         if slots.is_empty() {

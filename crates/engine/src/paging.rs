@@ -8,7 +8,7 @@ use crate::page::{PageHead, PagedMessage, begin_page, put_paged, read_page};
 use crate::queue::entries::Slot;
 use crate::queue::lines::LineCursor;
 use crate::queue::page_ref::PageRef;
-use crate::queue::picks::{RingWalk, Taken};
+use crate::queue::picks::{LaneWalk, Taken};
 use crate::queues::QueueIndex;
 use crate::record::encode_page_loaded;
 use crate::{PageSlot, QueueId};
@@ -18,6 +18,9 @@ pub(crate) const READS_MAX: u32 = 16;
 
 /// Pages that one step makes at most.
 pub(crate) const WRITES_MAX: u32 = 32;
+
+/// Lanes that one step looks at for pages of a deleted queue.
+const LANES_MAX: u32 = 16 * 1024;
 
 /// A page that could not be read is tried again after this time.
 const RETRY_MS: u64 = 1_000;
@@ -48,8 +51,8 @@ pub(crate) enum Next<'a> {
     /// One that waits for a throttle by itself (it was the first of its lane before), or else the
     /// oldest ready message.
     Oldest,
-    /// Any ready message.
-    Any(&'a mut RingWalk),
+    /// Any ready message, going over all of them once.
+    Any(&'a mut LaneWalk),
 }
 
 /// How taking a message ended.
@@ -74,7 +77,7 @@ impl Engine {
     pub fn page_slots(&self) -> impl Iterator<Item = PageSlot> {
         let queues = self.queues.iter().map(|(_, queue)| queue);
         let pages = queues
-            .chain(&self.graveyard)
+            .chain(self.graveyard.queues())
             .flat_map(|queue| queue.lanes.with_pages());
         pages.flat_map(|(_, pages)| pages.iter().map(|page| page.slot))
     }
@@ -89,13 +92,13 @@ impl Engine {
     ) -> Took {
         loop {
             let queue = self.queues.at_mut(index);
-            let mut fresh = LineCursor::default();
-            let parked = match next {
-                Next::Oldest => &mut fresh,
-                Next::Any(walk) => &mut walk.lines,
+            let (mut fresh, mut all) = (LineCursor::default(), u32::MAX);
+            let (lines, looks) = match next {
+                Next::Oldest => (&mut fresh, &mut all),
+                Next::Any(walk) => (&mut walk.lines, &mut walk.looks),
             };
             if queue.throttled.in_lines > 0
-                && let Some(slot) = queue.take_from_lines(parked, limit)
+                && let Some(slot) = queue.take_from_lines(lines, limit, looks)
             {
                 return Took::Message(slot);
             }
@@ -239,16 +242,18 @@ impl Engine {
         true
     }
 
-    /// Frees pages of a queue that is deleted, `budget` at most; true when it has none left.
+    /// Frees pages of a deleted queue from lane `from` on, `budget` at most; true when it has none
+    /// left.
     pub(crate) fn free_pages(
         &mut self,
         cx: &mut Cx<'_>,
-        queue: &mut crate::queue::Queue,
+        (queue, from): (&mut crate::queue::Queue, &mut u32),
         budget: u32,
     ) -> bool {
+        let mut looks = LANES_MAX;
         for _ in 0..budget {
-            let Some(page) = queue.lanes.detach_any() else {
-                return true;
+            let Some(page) = queue.lanes.detach_any(from, &mut looks) else {
+                return looks > 0;
             };
             for (segment, needed) in &page.segments {
                 self.segments.remove_many(*segment, *needed);

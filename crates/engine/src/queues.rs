@@ -138,6 +138,11 @@ impl Queues {
         })
     }
 
+    /// Queues, dead-letter queues included.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Queues that are not dead-letter queues.
     pub(crate) const fn sources(&self) -> u32 {
         self.sources
@@ -187,6 +192,18 @@ impl Queues {
     }
 
     pub(crate) fn remove(&mut self, index: QueueIndex) -> Option<Box<Queue>> {
+        let queue = self.take(index)?;
+        self.free_index(index);
+        Some(queue)
+    }
+
+    /// Another queue may have the index of one that was taken out.
+    pub(crate) fn free_index(&mut self, index: QueueIndex) {
+        self.free.push(index);
+    }
+
+    /// Takes a queue out; its index stays its own until [`Self::free_index`].
+    pub(crate) fn take(&mut self, index: QueueIndex) -> Option<Box<Queue>> {
         let queue = self.slots.get_mut(index as usize)?.take()?;
         self.by_id.remove(&queue.identity.id);
         let name = queue.identity.key();
@@ -194,7 +211,6 @@ impl Queues {
             self.by_name.remove(&name);
         }
         self.sources -= u32::from(!queue.is_dead_letter());
-        self.free.push(index);
         Some(queue)
     }
 

@@ -59,6 +59,11 @@ impl Engine {
         let mut lanes: Vec<_> = lanes.filter(|lane| lane.pending > 0).collect();
         // Highest priority first within a key.
         lanes.sort_by(|a, b| a.key.cmp(&b.key).then(b.priority.cmp(&a.priority)));
+        if walk.next == 0 {
+            // Growing it would copy it in one step.
+            walk.keys
+                .reserve(usize::try_from(queue.lanes.active()).unwrap_or(0));
+        }
         walk.keys.extend(lanes.into_iter().map(|lane| KeyStats {
             key: lane.key.to_string(),
             pending: u64::from(lane.pending),
@@ -93,6 +98,9 @@ impl Engine {
 
     /// Lists some queues; the answer when it has come to the last one.
     pub(crate) fn list_slice(&self, walk: &mut QueueWalk) -> Option<AdminReply> {
+        if walk.next == 0 {
+            walk.queues.reserve(self.queues.len());
+        }
         let known = walk.queues.len();
         let end = walk
             .next

@@ -36,7 +36,7 @@ impl Engine {
         queue.parking.release_timed(cx.now, TIMER_STEPS);
         queue.end_holds(cx.now);
         self.expire_leases(cx, index, TIMER_STEPS);
-        self.expire_messages(cx, index, cx.now, TIMER_STEPS);
+        self.expire_due(cx, index, TIMER_STEPS);
         self.retry_departures(index, cx.now);
         self.forget_keys(index, cx.now, TIMER_STEPS);
         self.touch(index);

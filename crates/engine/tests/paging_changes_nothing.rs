@@ -1,4 +1,5 @@
-//! The same random history with pages and without: every delivery, answer and counter is the same.
+//! The same random history with pages and without, and with long work in the smallest slices: every
+//! delivery, answer and counter is the same.
 
 #![expect(
     clippy::unwrap_used,
@@ -13,9 +14,9 @@ mod harness;
 
 use harness::{CONN, Harness, Msg, batch, delivered_ids};
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, DeliveryBatch, EngineConfig, Event, MaxLength, MessageId,
-    Output, Overflow, QueueChanges, QueueCounts, QueueSpec, Reclassify, ReplyTo, Request,
-    ScriptFailure, Settlement, Span, SubId,
+    AdminReply, AdminRequest, ConnId, DeliveryBatch, EngineConfig, Event, LeaseMode, MaxLength,
+    MessageId, Output, Overflow, QueueChanges, QueueCounts, QueueSpec, Reclassify, ReplyTo,
+    Request, ScriptFailure, Settlement, Span, SubId,
 };
 
 struct Random(u64);
@@ -44,8 +45,10 @@ enum Step {
     /// Another script.
     Script(&'static str),
     Settle(String, Vec<(MessageId, Settlement)>),
-    Subscribe(ConnId, String, u32),
+    Subscribe(ConnId, String, u32, LeaseMode),
     Disconnect(ConnId),
+    /// The broker stops when so many passes have followed.
+    DisconnectAndRestart(ConnId, usize),
     Grant(SubId, u32),
     Redrive(String, u64),
     Purge(String),
@@ -56,6 +59,9 @@ enum Step {
 struct Twins {
     paged: Harness,
     plain: Harness,
+    /// Work goes in slices, so that what is delivered meanwhile may be another message: such work
+    /// is only begun while nobody consumes.
+    sliced: bool,
     random: Random,
     subs: Vec<SubId>,
     held: Vec<(String, MessageId)>,
@@ -77,6 +83,10 @@ impl Twins {
         let mut small = config.clone();
         small.page_messages = 1 + u32::try_from(random.below(6)).unwrap();
         small.lane_hot = 1 + u32::try_from(random.below(6)).unwrap();
+        let sliced = random.below(2) == 0;
+        if sliced {
+            small.slice_messages = 1 + u32::try_from(random.below(4)).unwrap();
+        }
         let (mut paged, mut plain) = (Harness::with_config(small), Harness::with_config(config));
         for name in QUEUES {
             let overflow = |overflow| MaxLength {
@@ -109,6 +119,7 @@ impl Twins {
         Self {
             paged,
             plain,
+            sliced,
             random,
             subs: Vec::new(),
             held: Vec::new(),
@@ -201,23 +212,36 @@ impl Twins {
         Some(match self.random.below(100) {
             0..=34 => self.publish(),
             35..=43 => self.classify(),
-            44 => Step::Script(SCRIPTS[self.random.below(3)]),
+            44 if !self.sliced || self.subs.is_empty() => {
+                Step::Script(SCRIPTS[self.random.below(3)])
+            }
             45..=69 => return self.settle(),
             70..=76 => {
                 self.next_conn += 1;
-                let credit = u32::try_from(self.random.below(9)).unwrap();
-                Step::Subscribe(ConnId(self.next_conn), self.queue(), credit)
+                let credit = u32::try_from(self.random.below(40)).unwrap();
+                let (queue, number) = (self.queue(), self.random.below(2));
+                // What comes back in slices may be dropped in slices, and keys change their turns.
+                let number = number * usize::from(!self.sliced || queue != "bounded");
+                let mode = [LeaseMode::Timed, LeaseMode::Connection][number];
+                Step::Subscribe(ConnId(self.next_conn), queue, credit, mode)
             }
             77..=79 if !self.subs.is_empty() => {
                 let at = self.random.below(self.subs.len() as u64);
-                Step::Disconnect(self.subs.swap_remove(at).conn)
+                let conn = self.subs.swap_remove(at).conn;
+                match self.random.below(8) {
+                    // Others would go on with what came back.
+                    0..=3 if self.subs.is_empty() => {
+                        Step::DisconnectAndRestart(conn, self.random.below(5))
+                    }
+                    _ => Step::Disconnect(conn),
+                }
             }
             80..=87 if !self.subs.is_empty() => {
                 let at = self.random.below(self.subs.len() as u64);
                 let credit = u32::try_from(self.random.below(9)).unwrap();
                 Step::Grant(self.subs[at], credit)
             }
-            88..=90 => {
+            88..=90 if !self.sliced || self.subs.is_empty() => {
                 let name = [QUEUES.as_slice(), &[CLASSIFIED]].concat()[self.random.below(4)];
                 // So few are one slice with pages too.
                 Step::Redrive(format!("{name}.dlq"), 1 + self.random.below(8) as u64)
@@ -235,7 +259,7 @@ impl Twins {
             let seen = see(&mut self.paged, &step);
             let expected = see(&mut self.plain, &step);
             assert_eq!(seen, expected, "step {number}: {step:?}");
-            if let Step::Restart = step {
+            if let Step::Restart | Step::DisconnectAndRestart(..) = step {
                 self.subs.clear();
                 self.held.clear();
             }
@@ -277,6 +301,19 @@ fn redrive(h: &mut Harness, name: &str, count: u64) -> AdminReply {
     })
 }
 
+/// Nobody sees what leaves meanwhile.
+fn disconnect_and_restart(h: &mut Harness, conn: ConnId, passes: usize) {
+    h.handle(Request::Disconnect { conn });
+    for _ in 0..passes {
+        let more = h.engine.run(h.now, &mut h.journal, &mut Vec::new());
+        h.engine.assert_invariants();
+        if !more {
+            break;
+        }
+    }
+    h.restart(0);
+}
+
 /// What a consumer sees of messages besides who they are.
 fn describe(batch: &DeliveryBatch) -> Vec<String> {
     let items = batch.items.iter().map(|item| {
@@ -312,13 +349,17 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
         }
         Step::Script(text) => format!("{:?}", set_script(h, text)),
         Step::Settle(queue, items) => format!("{:?}", h.settle(queue, items)),
-        Step::Subscribe(conn, queue, credit) => {
+        Step::Subscribe(conn, queue, credit, mode) => {
             h.connect(*conn);
-            sub = Some(h.subscribe(*conn, queue, Some(*credit)));
+            sub = Some(h.subscribe_as(*conn, queue, Some(*credit), *mode));
             String::new()
         }
         Step::Disconnect(conn) => {
             out = h.handle(Request::Disconnect { conn: *conn });
+            String::new()
+        }
+        Step::DisconnectAndRestart(conn, passes) => {
+            disconnect_and_restart(h, *conn, *passes);
             String::new()
         }
         Step::Grant(sub, credit) => {

@@ -1,10 +1,12 @@
-//! What blocks on the disk and can wait: writing snapshots, syncing pages, copying old contents.
+//! What takes long and can wait: writing snapshots, syncing pages, copying old contents, giving
+//! back the memory of deleted queues.
 //!
 //! Owns the job that goes to another thread and what came of it. One is out at a time.
 
 use core::fmt;
 use std::sync::Arc;
 
+use tanda_engine::Garbage;
 use tanda_wal::{
     ColdError, ColdWriter, ColdWritten, Disk, DiskCall, DiskError, DiskFile, LogReader, Lsn,
     ReadError,
@@ -24,6 +26,8 @@ pub(crate) enum Work<D: Disk> {
     /// Syncs pages ahead of the next snapshot.
     Pages(Arc<D::File>),
     Copy(CopyWork<D>),
+    /// Drops what is left of deleted queues.
+    Drop(Garbage),
 }
 
 /// The next bytes of a snapshot.
@@ -59,6 +63,7 @@ pub(crate) enum Outcome<D: Disk> {
     Snapshot(SnapshotOutcome<D>),
     Pages(Result<(), DiskError>),
     Copy(CopyOutcome<D>),
+    Dropped,
 }
 
 pub(crate) struct SnapshotOutcome<D: Disk> {
@@ -95,12 +100,16 @@ impl fmt::Display for CopyError {
 }
 
 impl<D: Disk> BackgroundJob<D> {
-    /// Does it. Blocks on the disk.
+    /// Does it. May block on the disk.
     pub fn run(self) -> BackgroundOutcome<D> {
         BackgroundOutcome(match self.0 {
             Work::Snapshot(work) => Outcome::Snapshot(work.run()),
             Work::Pages(file) => Outcome::Pages(sync_pages(&*file)),
             Work::Copy(work) => Outcome::Copy(work.run()),
+            Work::Drop(garbage) => {
+                drop(garbage);
+                Outcome::Dropped
+            }
         })
     }
 }

@@ -24,7 +24,7 @@ impl<D: Disk> Node<D> {
         self.watch_memory();
     }
 
-    /// What blocks on the disk and can wait; run it anywhere and give the outcome to
+    /// What takes long and can wait; run it anywhere and give the outcome to
     /// [`Self::on_background`]. At most one job is out.
     #[must_use]
     pub fn take_background(&mut self) -> Option<BackgroundJob<D>> {
@@ -39,6 +39,7 @@ impl<D: Disk> Node<D> {
         let work = snapshot
             .map(Work::Snapshot)
             .or_else(|| pages.overdue().map(Work::Pages))
+            .or_else(|| self.engine.take_garbage().map(Work::Drop))
             .or_else(|| self.copy.take().map(Work::Copy))?;
         self.is_background_out = true;
         Some(BackgroundJob(work))
@@ -68,6 +69,7 @@ impl<D: Disk> Node<D> {
                 }
             }
             Outcome::Copy(outcome) => self.on_copied(outcome),
+            Outcome::Dropped => {}
         }
     }
 
@@ -237,10 +239,28 @@ impl<D: Disk> Node<D> {
         }
     }
 
+    /// How much memory whoever runs scripts takes for them: it counts as the node's.
+    pub const fn note_script_memory(&mut self, bytes: u64) {
+        self.memory.script_bytes = bytes;
+    }
+
+    /// Whether the memory limit is near: publishes are still taken, but better not sent.
+    #[must_use]
+    pub const fn memory_short(&self) -> bool {
+        self.memory.is_short
+    }
+
+    /// Whether publishes are refused because the memory limit is reached.
+    #[must_use]
+    pub const fn memory_full(&self) -> bool {
+        self.memory.is_full
+    }
+
     /// About what the index and the log's caches hold.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.engine.memory_bytes()
             + self.log.stats().cached_bytes as u64
             + self.backlog_bytes() as u64
+            + self.memory.script_bytes
     }
 }

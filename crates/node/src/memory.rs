@@ -25,6 +25,8 @@ pub(crate) struct MemoryWatch {
     pub(crate) is_full: bool,
     /// The limit is near.
     pub(crate) is_short: bool,
+    /// What scripts take outside of the node.
+    pub(crate) script_bytes: u64,
     /// When memory was counted.
     at: Option<Millis>,
 }
@@ -35,6 +37,7 @@ impl MemoryWatch {
             limit_bytes,
             is_full: false,
             is_short: false,
+            script_bytes: 0,
             at: None,
         }
     }

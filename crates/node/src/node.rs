@@ -249,18 +249,6 @@ impl<D: Disk> Node<D> {
         self.log.pending_bytes() + self.log.in_flight_bytes() + self.effects.bytes()
     }
 
-    /// Whether the memory limit is near: publishes are still taken, but better not sent.
-    #[must_use]
-    pub const fn memory_short(&self) -> bool {
-        self.memory.is_short
-    }
-
-    /// Whether publishes are refused because the memory limit is reached.
-    #[must_use]
-    pub const fn memory_full(&self) -> bool {
-        self.memory.is_full
-    }
-
     /// Whether publishes are refused because the disk is full.
     #[must_use]
     pub const fn storage_full(&self) -> bool {
@@ -302,6 +290,7 @@ impl<D: Disk> Node<D> {
             copy_failures,
             last_copy_error,
             memory_bytes: self.memory_bytes(),
+            script_bytes: self.memory.script_bytes,
             memory_limit_bytes: self.memory.limit_bytes,
             memory_full: self.memory.is_full,
             log: self.log.stats(),

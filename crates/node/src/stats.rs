@@ -58,8 +58,10 @@ pub struct NodeStats {
     pub copy_failures: u64,
     /// See `copy_failures`.
     pub last_copy_error: Option<String>,
-    /// About how much memory the index and the log's caches take.
+    /// About how much memory the index, the log's caches and scripts take.
     pub memory_bytes: u64,
+    /// The scripts' part of it.
+    pub script_bytes: u64,
     /// Above this, publishes are refused; 0 = no limit.
     pub memory_limit_bytes: u64,
     /// It is reached.

@@ -17,6 +17,7 @@ use crate::{
     TopologyCode, TopologyError, VhostId,
 };
 
+pub(crate) use purge::Purge;
 pub(crate) use remove::OnlyIf;
 
 /// Longest name of a queue.

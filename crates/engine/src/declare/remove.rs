@@ -87,7 +87,6 @@ impl Engine {
         for index in [Some(index), dead_letters].into_iter().flatten() {
             self.end_subscriptions(cx, index);
             self.abandon_scripts(cx, index);
-            self.forget_units(cx.now, index);
             self.disown(index);
             self.bury(index);
         }

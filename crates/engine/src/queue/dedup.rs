@@ -1,12 +1,10 @@
 //! Deduplication keys: remembered while their message is in the queue or its dead-letter queue,
 //! and for a window after it left.
 
-use std::collections::VecDeque;
-
 use ahash::RandomState;
-use hashbrown::HashTable;
 
 use crate::record::KeyImage;
+use crate::steady::{Chunks, Line, SteadyTable};
 use crate::{MessageId, Millis};
 
 /// What is remembered of a key.
@@ -32,25 +30,25 @@ enum State {
 /// with an index by key and one by message.
 #[derive(Debug)]
 pub(crate) struct Dedup {
-    keys: Vec<Remembered>,
+    keys: Chunks<Remembered>,
     free: Vec<u32>,
-    by_key: HashTable<u32>,
+    by_key: SteadyTable<u32>,
     /// Only keys whose message is here.
-    by_id: HashTable<u32>,
+    by_id: SteadyTable<u32>,
     /// Keys whose message left, in the order they left. Those whose key was taken over by another
     /// message since are skipped.
-    left: VecDeque<(Millis, u32)>,
+    left: Line<(Millis, u32)>,
     hasher: RandomState,
 }
 
 impl Dedup {
     pub(crate) fn new(hasher: &RandomState) -> Self {
         Self {
-            keys: Vec::new(),
+            keys: Chunks::new(),
             free: Vec::new(),
-            by_key: HashTable::new(),
-            by_id: HashTable::new(),
-            left: VecDeque::new(),
+            by_key: SteadyTable::new(),
+            by_id: SteadyTable::new(),
+            left: Line::new(),
             hasher: hasher.clone(),
         }
     }
@@ -136,9 +134,7 @@ impl Dedup {
 
     fn forget_id(&mut self, slot: u32, id: MessageId) {
         let hash = self.hasher.hash_one(id);
-        if let Ok(found) = self.by_id.find_entry(hash, |other| *other == slot) {
-            found.remove();
-        }
+        self.by_id.remove(hash, |other| *other == slot);
     }
 
     /// The message left the queue and its dead-letter queue.
@@ -169,9 +165,7 @@ impl Dedup {
             };
             it.state = State::Free;
             let hash = self.hasher.hash_one(it.key);
-            if let Ok(found) = self.by_key.find_entry(hash, |other| *other == slot) {
-                found.remove();
-            }
+            self.by_key.remove(hash, |other| *other == slot);
             self.free.push(slot);
             self.give_back();
             return true;
@@ -183,11 +177,11 @@ impl Dedup {
     fn give_back(&mut self) {
         const KEPT: usize = 64;
         if self.by_key.is_empty() && self.keys.len() > KEPT {
-            self.keys = Vec::new();
+            self.keys = Chunks::new();
             self.free = Vec::new();
-            self.left = VecDeque::new();
-            self.by_key = HashTable::new();
-            self.by_id = HashTable::new();
+            self.left = Line::new();
+            self.by_key = SteadyTable::new();
+            self.by_id = SteadyTable::new();
         }
     }
 
@@ -210,7 +204,8 @@ impl Dedup {
                 left,
             })
         };
-        let slots = self.keys.iter().skip(from).take(budget);
+        let slots = from..self.keys.len().min(from.saturating_add(budget));
+        let slots = slots.filter_map(|slot| self.keys.get(slot));
         slots.filter_map(live)
     }
 
@@ -219,7 +214,7 @@ impl Dedup {
         self.keys.capacity() * size_of::<Remembered>()
             + self.free.capacity() * size_of::<u32>()
             + (self.by_key.capacity() + self.by_id.capacity()) * (size_of::<u32>() + 1)
-            + self.left.capacity() * size_of::<(Millis, u32)>()
+            + self.left.memory_bytes()
     }
 
     /// Panics when slab and indexes disagree.

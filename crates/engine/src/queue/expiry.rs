@@ -11,12 +11,12 @@
 use std::collections::BTreeMap;
 
 use ahash::RandomState;
-use hashbrown::HashMap;
 
 use super::Queue;
 use super::entries::{Flags, Place, Slot};
 use super::picks::Taken;
 use super::throttled::Hold;
+use crate::steady::SteadyMap;
 use crate::{MessageId, Millis};
 
 /// See the module.
@@ -25,7 +25,7 @@ pub(crate) struct Expiry {
     /// Messages leave so long after they came in. 0 = unless they are delivered at once.
     pub(crate) ttl_ms: Option<u64>,
     /// Times of messages that have their own, which comes before their queue's.
-    own: HashMap<Slot, Millis, RandomState>,
+    own: SteadyMap<Slot, Millis>,
     /// Messages that wait and are not found by their position, and where they are to be found. A
     /// message that is leased since may be here too.
     index: BTreeMap<(Millis, Slot), Whereabouts>,
@@ -62,14 +62,11 @@ pub(crate) enum Expired {
 /// farther behind leaves when its group lets it go.
 const WALK_MAX: usize = 1024;
 
-/// Own times that there is room for while there are none.
-const KEPT: usize = 1024;
-
 impl Expiry {
     pub(super) fn new(hasher: RandomState) -> Self {
         Self {
             ttl_ms: None,
-            own: HashMap::with_hasher(hasher),
+            own: SteadyMap::new(hasher),
             index: BTreeMap::new(),
             oldest: None,
         }
@@ -84,8 +81,7 @@ impl Expiry {
     /// Rough bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let node = size_of::<((Millis, Slot), Whereabouts)>() + 8;
-        let own = self.own.capacity() * (size_of::<(Slot, Millis)>() + 1);
-        self.index.len() * node + own
+        self.index.len() * node + self.own.memory_bytes()
     }
 }
 
@@ -150,9 +146,6 @@ impl Queue {
         self.unlist_expiry(slot);
         if self.entries.at(slot).flags.has(Flags::EXPIRES) {
             self.expiry.own.remove(&slot);
-            if self.expiry.own.is_empty() {
-                self.expiry.own.shrink_to(KEPT);
-            }
         }
     }
 

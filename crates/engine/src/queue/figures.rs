@@ -23,7 +23,7 @@ impl Queue {
 
     /// Waiting messages have something to be delivered and somebody to take it.
     pub(crate) fn can_deliver(&self) -> bool {
-        let open = self.lanes.has_turn() && self.throttled.closed == 0;
+        let open = self.lanes.has_turn() && self.throttled.closed == 0 && self.returning == 0;
         open && !self.turns.is_empty()
     }
 

@@ -1,9 +1,9 @@
 //! Ordering groups: at most one message of a group is out of the waiting list at a time.
 
 use ahash::RandomState;
-use hashbrown::HashMap;
 
 use super::entries::{Entries, NIL, Slot};
+use crate::steady::{Chunks, SteadyMap};
 
 /// A group: its head is ready, delayed or leased; the others wait behind it in position order.
 #[derive(Debug)]
@@ -17,14 +17,18 @@ struct Group {
 
 /// How far a purge has come.
 #[derive(Debug, Default)]
-pub(crate) struct PurgeCursor(u32);
+pub(crate) struct PurgeCursor {
+    group: u32,
+    /// How many more groups may be looked at.
+    pub(crate) looks: u32,
+}
 
 /// All groups of a queue that have messages.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    groups: Vec<Group>,
+    groups: Chunks<Group>,
     free: Vec<u32>,
-    by_key: HashMap<u128, u32, RandomState>,
+    by_key: SteadyMap<u128, u32>,
     waiting: u64,
     /// Groups with messages behind their head.
     held: u64,
@@ -33,9 +37,9 @@ pub(crate) struct Groups {
 impl Groups {
     pub(crate) fn new(hasher: RandomState) -> Self {
         Self {
-            groups: Vec::new(),
+            groups: Chunks::new(),
             free: Vec::new(),
-            by_key: HashMap::with_hasher(hasher),
+            by_key: SteadyMap::new(hasher),
             waiting: 0,
             held: 0,
         }
@@ -147,9 +151,8 @@ impl Groups {
     fn give_back(&mut self) {
         const KEPT: usize = 1024;
         if self.by_key.is_empty() && self.groups.len() > KEPT {
-            self.groups = Vec::new();
+            self.groups = Chunks::new();
             self.free = Vec::new();
-            self.by_key.shrink_to(KEPT);
         }
     }
 
@@ -207,19 +210,22 @@ impl Groups {
     }
 
     /// Takes the next waiting message with a position below `limit` out of its group, walking all
-    /// groups once.
+    /// groups once, as far as the cursor may look.
     pub(crate) fn purge_next(
         &mut self,
         entries: &mut Entries,
         cursor: &mut PurgeCursor,
         limit: u64,
     ) -> Option<Slot> {
-        while let Some(it) = self.groups.get(cursor.0 as usize) {
+        while cursor.looks > 0
+            && let Some(it) = self.groups.get(cursor.group as usize)
+        {
+            cursor.looks -= 1;
             let first = it.first;
             if it.head != NIL && first != NIL && entries.at(first).position < limit {
-                return self.pop_waiting(entries, cursor.0);
+                return self.pop_waiting(entries, cursor.group);
             }
-            cursor.0 += 1;
+            cursor.group += 1;
         }
         None
     }
@@ -237,7 +243,7 @@ impl Groups {
     /// Rough bytes of memory that the groups take.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.groups.capacity() * (size_of::<Group>() + size_of::<u32>())
-            + self.by_key.capacity() * (size_of::<(u128, u32)>() + 1)
+            + self.by_key.memory_bytes()
     }
 
     /// Panics when a group contradicts its messages.

@@ -21,7 +21,7 @@ impl Lanes {
         }
         assert_eq!(on_rings, self.on_rings, "lanes on rings");
         let (mut ready, mut paged) = (0, 0);
-        for (lane, it) in (0..).zip(&self.lanes) {
+        for (lane, it) in (0..).zip(self.lanes.iter()) {
             it.assert_counts(lane);
             it.assert_order(entries, lane);
             ready += u64::from(it.ready);

@@ -8,14 +8,13 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashTable;
-
 use super::Weighs;
 use super::entries::{Entries, NIL, Slot};
 use super::long_lane::{Behind, Fifo};
 use super::oldest::Oldest;
 use super::rings::Ring;
 use crate::EngineConfig;
+use crate::steady::{Chunks, SteadyTable};
 
 /// One fairness key at one priority.
 #[derive(Debug)]
@@ -80,9 +79,9 @@ impl Lane {
 /// All lanes of a queue.
 #[derive(Debug)]
 pub(crate) struct Lanes {
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Chunks<Lane>,
     free: Vec<u32>,
-    table: HashTable<u32>,
+    table: SteadyTable<u32>,
     hasher: ahash::RandomState,
     /// Highest priority first.
     pub(super) rings: Vec<Ring>,
@@ -116,9 +115,9 @@ pub(crate) struct Lanes {
 impl Lanes {
     pub(crate) fn new(hasher: ahash::RandomState, config: &EngineConfig) -> Self {
         Self {
-            lanes: Vec::new(),
+            lanes: Chunks::new(),
             free: Vec::new(),
-            table: HashTable::new(),
+            table: SteadyTable::new(),
             hasher,
             rings: Vec::new(),
             ready: 0,
@@ -232,10 +231,10 @@ impl Lanes {
         next: u32,
         budget: u32,
     ) -> (impl Iterator<Item = &Lane>, Option<u32>) {
-        let rest = self.lanes.get(next as usize..).unwrap_or_default();
-        let some = rest.get(..budget as usize).unwrap_or(rest);
-        let more = (some.len() < rest.len()).then(|| next.saturating_add(budget));
-        (some.iter().filter(|lane| lane.held > 0), more)
+        let end = next.saturating_add(budget);
+        let some = (next..end).map_while(|lane| self.lane(lane));
+        let more = ((end as usize) < self.lanes.len()).then_some(end);
+        (some.filter(|lane| lane.held > 0), more)
     }
 
     /// In replay: what a lane's key weighs.
@@ -342,14 +341,12 @@ impl Lanes {
         let (key, priority) = (core::mem::take(&mut it.key), it.priority);
         self.memory_bytes -= memory_bytes;
         let hash = self.hasher.hash_one((&*key, priority));
-        if let Ok(found) = self.table.find_entry(hash, |other| *other == lane) {
-            found.remove();
-        }
+        self.table.remove(hash, |other| *other == lane);
         self.free.push(lane);
         if self.free.len() == self.lanes.len() {
-            self.lanes = Vec::new();
+            self.lanes = Chunks::new();
             self.free = Vec::new();
-            self.table = HashTable::new();
+            self.table = SteadyTable::new();
             self.full = Vec::new();
         }
     }

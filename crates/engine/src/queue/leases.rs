@@ -1,12 +1,11 @@
 //! Leased messages and when their leases end.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BTreeSet;
 
 use ahash::RandomState;
-use hashbrown::HashMap;
 
 use super::entries::{Entries, Place, Slot};
+use crate::steady::{Line, SteadyMap};
 use crate::{MessageId, Millis};
 
 /// Who holds a message and until when.
@@ -24,27 +23,30 @@ pub(crate) struct Lease {
     pub(crate) reclaim: bool,
 }
 
+/// Chunks of the line that one step sweeps: more than one step settles.
+const SWEEP_CHUNKS: usize = 4;
+
 /// A lease without a timeout.
 pub(crate) const NEVER: Millis = Millis(u64::MAX);
 
 /// All leases of a queue, by message id, and their ends.
 ///
-/// Ends mostly come in order (one timeout per queue), so they are a FIFO; the others (extensions)
-/// go to a heap. Entries of settled leases are skipped when they come up, and swept when they are
-/// most of the FIFO.
+/// Ends mostly come in order (one timeout per queue), so they are a line; the others (extensions)
+/// go to a set. Entries of settled leases are skipped in the line when they come up, and swept, a
+/// bit at a time, while they are most of it.
 #[derive(Debug)]
 pub(crate) struct Leases {
-    by_id: HashMap<MessageId, Lease, RandomState>,
-    ends: VecDeque<(Millis, Slot)>,
-    odd_ends: BinaryHeap<Reverse<(Millis, Slot)>>,
+    by_id: SteadyMap<MessageId, Lease>,
+    ends: Line<(Millis, Slot)>,
+    odd_ends: BTreeSet<(Millis, Slot)>,
 }
 
 impl Leases {
     pub(crate) fn new(hasher: RandomState) -> Self {
         Self {
-            by_id: HashMap::with_hasher(hasher),
-            ends: VecDeque::new(),
-            odd_ends: BinaryHeap::new(),
+            by_id: SteadyMap::new(hasher),
+            ends: Line::new(),
+            odd_ends: BTreeSet::new(),
         }
     }
 
@@ -58,7 +60,9 @@ impl Leases {
 
     /// Adds or replaces the lease of message `id`.
     pub(crate) fn insert(&mut self, id: MessageId, lease: Lease) {
-        self.by_id.insert(id, lease);
+        if let Some(before) = self.by_id.insert(id, lease) {
+            self.forget_odd(&before);
+        }
         if lease.expires_at == NEVER {
             return;
         }
@@ -66,12 +70,20 @@ impl Leases {
         if self.ends.back().is_none_or(|last| last.0 <= end.0) {
             self.ends.push_back(end);
         } else {
-            self.odd_ends.push(Reverse(end));
+            self.odd_ends.insert(end);
         }
     }
 
     pub(crate) fn remove(&mut self, id: MessageId) -> Option<Lease> {
-        self.by_id.remove(&id)
+        let gone = self.by_id.remove(&id)?;
+        self.forget_odd(&gone);
+        Some(gone)
+    }
+
+    fn forget_odd(&mut self, lease: &Lease) {
+        if !self.odd_ends.is_empty() {
+            self.odd_ends.remove(&(lease.expires_at, lease.slot));
+        }
     }
 
     fn is_live(&self, entries: &Entries, end: (Millis, Slot)) -> bool {
@@ -86,7 +98,8 @@ impl Leases {
                 .is_some_and(|l| l.expires_at == at && l.slot == slot)
     }
 
-    /// Drops ends of settled leases from the front; bounded work per settled lease.
+    /// Drops ends of settled leases from the front, and some of those behind it while they are most
+    /// of the line.
     pub(crate) fn sweep(&mut self, entries: &Entries) {
         while let Some(end) = self.ends.front() {
             if self.is_live(entries, *end) {
@@ -94,43 +107,18 @@ impl Leases {
             }
             self.ends.pop_front();
         }
-        while let Some(Reverse(end)) = self.odd_ends.peek() {
-            if self.is_live(entries, *end) {
-                break;
+        if self.ends.len() > 2 * self.by_id.len() + 1024 {
+            let mut ends = core::mem::take(&mut self.ends);
+            for _ in 0..SWEEP_CHUNKS {
+                ends.sweep_some(|end| self.is_live(entries, *end));
             }
-            self.odd_ends.pop();
+            self.ends = ends;
         }
-        let bound = 2 * self.by_id.len() + 1024;
-        if self.ends.len() > bound {
-            let ends = core::mem::take(&mut self.ends);
-            self.ends = ends
-                .into_iter()
-                .filter(|end| self.is_live(entries, *end))
-                .collect();
-        }
-        if self.odd_ends.len() > bound {
-            let ends = core::mem::take(&mut self.odd_ends);
-            self.odd_ends = ends
-                .into_iter()
-                .filter(|e| self.is_live(entries, e.0))
-                .collect();
-        }
-        if self.by_id.is_empty() {
-            self.give_back();
-        }
-    }
-
-    /// A burst of leases gives its memory back once all are settled.
-    fn give_back(&mut self) {
-        const KEPT: usize = 4096;
-        self.by_id.shrink_to(KEPT);
-        self.ends.shrink_to(KEPT);
-        self.odd_ends.shrink_to(KEPT);
     }
 
     /// When the next lease ends. Call after [`Leases::sweep`].
     pub(crate) fn next_end(&self) -> Option<Millis> {
-        let odd = self.odd_ends.peek().map(|end| end.0.0);
+        let odd = self.odd_ends.first().map(|end| end.0);
         let even = self.ends.front().map(|end| end.0);
         match (odd, even) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -146,7 +134,7 @@ impl Leases {
             let end = if self.ends.front().is_some_and(|end| end.0 == next) {
                 self.ends.pop_front()
             } else {
-                self.odd_ends.pop().map(|end| end.0)
+                self.odd_ends.pop_first()
             }?;
             if self.is_live(entries, end) {
                 return Some(end.1);
@@ -170,8 +158,8 @@ impl Leases {
             leased += 1;
             let end = (lease.expires_at, slot);
             let armed = end.0 == NEVER
-                || self.ends.contains(&end)
-                || self.odd_ends.iter().any(|e| e.0 == end);
+                || self.ends.iter().any(|it| *it == end)
+                || self.odd_ends.contains(&end);
             assert!(armed, "the lease of {} has no end", entry.id);
         }
         assert_eq!(leased, self.len(), "leases without a message");

@@ -174,9 +174,15 @@ impl Queue {
     }
 
     /// Leader: takes any message with a position below `limit` out of its line, going over the
-    /// lines once.
-    pub(crate) fn take_from_lines(&mut self, cursor: &mut LineCursor, limit: u64) -> Option<Slot> {
-        loop {
+    /// lines once, `looks` of them at most.
+    pub(crate) fn take_from_lines(
+        &mut self,
+        cursor: &mut LineCursor,
+        limit: u64,
+        looks: &mut u32,
+    ) -> Option<Slot> {
+        while *looks > 0 {
+            *looks -= 1;
             let next = self.throttled.by_lane.range(cursor.from..).next();
             let ((bucket, lane), line) = next.map(|(key, line)| (*key, *line))?;
             let it = self.throttled.line(line);
@@ -191,6 +197,7 @@ impl Queue {
             }
             cursor.from = (bucket, lane.saturating_add(1));
         }
+        None
     }
 
     /// Leader: what waits for throttles that apply no more goes on, `budget` messages at most.

@@ -252,16 +252,17 @@ impl Lanes {
         }
     }
 
-    /// Takes any page, of a queue that is taken apart.
-    pub(crate) fn detach_any(&mut self) -> Option<PageRef> {
-        while let Some(it) = self.lanes.last() {
-            let has_pages = it.behind.as_ref().is_some_and(|it| !it.pages.is_empty());
-            if has_pages {
-                #[expect(clippy::cast_possible_truncation, reason = "lane numbers are u32")]
-                let lane = (self.lanes.len() - 1) as u32;
-                return self.detach(lane);
+    /// Takes the next page from lane `from` on, of a queue that is taken apart; looks at `looks`
+    /// lanes at most.
+    pub(crate) fn detach_any(&mut self, from: &mut u32, looks: &mut u32) -> Option<PageRef> {
+        while *looks > 0
+            && let Some(it) = self.lane(*from)
+        {
+            *looks -= 1;
+            if it.behind.as_ref().is_some_and(|it| !it.pages.is_empty()) {
+                return self.detach(*from);
             }
-            self.lanes.pop();
+            *from += 1;
         }
         None
     }

@@ -37,10 +37,10 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 use bytes::Bytes;
-use hashbrown::HashMap;
 
 use crate::dead_letter::{DeadLetterRules, Departures};
 use crate::script::Hooks;
+use crate::steady::SteadyMap;
 use crate::{
     ConnId, EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
 };
@@ -161,9 +161,9 @@ pub(crate) struct Queue {
     /// Unclassified messages, and those behind them.
     pub(crate) parking: Parking,
     /// What is known of unclassified messages. Of a dead letter only while it is redriven.
-    pub(crate) unclassified: HashMap<Slot, Unclassified, RandomState>,
+    pub(crate) unclassified: SteadyMap<Slot, Unclassified>,
     /// Messages whose failed delivery a script decides on, with the end of their recorded lease.
-    pub(crate) deciding: HashMap<Slot, Option<Millis>, RandomState>,
+    pub(crate) deciding: SteadyMap<Slot, Option<Millis>>,
     /// Messages that a redrive took out of their place.
     pub(super) aside: u32,
     /// Its scripts and what waits for them.
@@ -171,10 +171,10 @@ pub(crate) struct Queue {
     /// Classified messages dropped since the start, as their key was remembered from another one.
     pub(crate) late_duplicates: u64,
     /// Not-before times of messages that are behind their group's head, parked, stopped or aside.
-    behind_due: HashMap<Slot, Millis, RandomState>,
+    behind_due: SteadyMap<Slot, Millis>,
     /// Ordering group keys of messages that are in no group now: all during replay, those of dead
     /// letters always (a redriven message joins its group again).
-    pub(crate) group_of: HashMap<Slot, u128, RandomState>,
+    pub(crate) group_of: SteadyMap<Slot, u128>,
     /// Bodies of transient messages.
     pub(crate) transient: TransientBodies,
     /// Consumers of this queue, in the order they came.
@@ -212,8 +212,9 @@ pub(crate) struct Queue {
     bytes: u64,
     /// Bodies of pending messages, where their bytes are limited.
     bodies: Bodies,
-    /// Once deleted: slots that were already given back.
-    pub(crate) dismantled: Slot,
+    /// Consumers that are gone and whose messages are on their way back: nothing is delivered until
+    /// all are there, so that they come in their order.
+    pub(crate) returning: u32,
 }
 
 impl Queue {
@@ -242,13 +243,13 @@ impl Queue {
             dead_lettered: 0,
             delayed: BTreeSet::new(),
             parking: Parking::default(),
-            unclassified: HashMap::with_hasher(hasher.clone()),
-            deciding: HashMap::with_hasher(hasher.clone()),
+            unclassified: SteadyMap::new(hasher.clone()),
+            deciding: SteadyMap::new(hasher.clone()),
             aside: 0,
             hooks: None,
             late_duplicates: 0,
-            behind_due: HashMap::with_hasher(hasher.clone()),
-            group_of: HashMap::with_hasher(hasher.clone()),
+            behind_due: SteadyMap::new(hasher.clone()),
+            group_of: SteadyMap::new(hasher.clone()),
             transient: TransientBodies::default(),
             consumers: Vec::new(),
             turns: Turns::default(),
@@ -268,7 +269,7 @@ impl Queue {
             images: Images::default(),
             bytes: 0,
             bodies: Bodies::default(),
-            dismantled: 0,
+            returning: 0,
         };
         queue.set_lane_rules();
         queue

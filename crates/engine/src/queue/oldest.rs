@@ -33,7 +33,9 @@ impl Lanes {
 
     /// Notes all lanes that are on a ring, and none twice.
     pub(super) fn note_all(&mut self, entries: &Entries) {
-        let turns = (0..).zip(&self.lanes).filter(|(_, it)| it.has_first());
+        let turns = (0..)
+            .zip(self.lanes.iter())
+            .filter(|(_, it)| it.has_first());
         let notes = turns.filter_map(|(lane, _)| {
             let (position, _) = self.first(entries, lane)?;
             Some(Reverse((position, lane)))
@@ -103,7 +105,7 @@ impl Lanes {
         let Some(oldest) = &self.oldest else { return };
         let notes: std::collections::BTreeSet<_> = oldest.notes.iter().map(|it| it.0).collect();
         let waits = |it: &Lane| it.has_first() && !it.is_stalled();
-        for (lane, _) in (0..).zip(&self.lanes).filter(|(_, it)| waits(it)) {
+        for (lane, _) in (0..).zip(self.lanes.iter()).filter(|(_, it)| waits(it)) {
             let first = self.first(entries, lane).map_or(0, |first| first.0);
             let mut below = notes.range(..=(first, lane));
             assert!(

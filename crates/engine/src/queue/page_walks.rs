@@ -104,7 +104,7 @@ impl Lanes {
 
     /// Lanes that have pages, with their numbers.
     pub(crate) fn with_pages(&self) -> impl Iterator<Item = (u32, &VecDeque<PageRef>)> {
-        (0..).zip(&self.lanes).filter_map(|(lane, it)| {
+        (0..).zip(self.lanes.iter()).filter_map(|(lane, it)| {
             let pages = &it.behind.as_ref()?.pages;
             (!pages.is_empty()).then_some((lane, pages))
         })

@@ -1,7 +1,5 @@
 //! A queue's messages leave memory and come back; what its structures take of it.
 
-use hashbrown::HashMap;
-
 use super::entries::{Entry, Flags, NIL, Place, Slot};
 use super::leases::Lease;
 use super::page_ref::PageRef;
@@ -113,7 +111,7 @@ impl Queue {
         let delayed = self.delayed.len() * (size_of::<(Millis, Slot)>() + NODE_BYTES);
         let leases = self.leases.len() * (size_of::<Lease>() + 4 * NODE_BYTES);
         let groups = self.groups.memory_bytes();
-        let maps = map_bytes(&self.behind_due) + map_bytes(&self.group_of);
+        let maps = self.behind_due.memory_bytes() + self.group_of.memory_bytes();
         let dedup = self.dedup.memory_bytes();
         size_of::<Self>()
             + self.entries.bytes()
@@ -135,11 +133,7 @@ impl Queue {
     /// Rough bytes of what waits for scripts.
     fn script_bytes(&self) -> usize {
         let hooks = self.hooks.as_ref().map_or(0, |hooks| hooks.memory_bytes());
-        let maps = map_bytes(&self.unclassified) + map_bytes(&self.deciding);
+        let maps = self.unclassified.memory_bytes() + self.deciding.memory_bytes();
         self.parking.memory_bytes() + hooks + maps
     }
-}
-
-fn map_bytes<K, V, S>(map: &HashMap<K, V, S>) -> usize {
-    map.capacity() * (size_of::<(K, V)>() + 1)
 }

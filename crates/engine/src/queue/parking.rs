@@ -27,7 +27,6 @@ pub(crate) enum NextTry {
 #[derive(Debug)]
 pub(crate) struct Parked {
     pub(crate) slot: Slot,
-    /// May say `OnChange` when it is among those that come soon.
     next: NextTry,
     /// What the last try said.
     pub(crate) error: Box<str>,
@@ -44,8 +43,19 @@ pub(crate) struct Parking {
     soon: BTreeSet<u64>,
     timed: BTreeSet<(Millis, u64)>,
     on_change: BTreeSet<u64>,
+    /// The script changed: those that wait are looked at again.
+    retry: Option<Retry>,
     /// Classified messages behind the first unclassified one, by position; of ordered queues only.
     stopped: BTreeMap<u64, Slot>,
+}
+
+/// How far the messages that wait have been told of a change of their script.
+#[derive(Debug)]
+struct Retry {
+    /// Positions before this one have.
+    next: u64,
+    /// From here on messages came after the change.
+    end: u64,
 }
 
 /// Rough bytes of one message here.
@@ -83,8 +93,12 @@ impl Parking {
     /// When a message is tried again.
     pub(crate) fn next_try(&self, position: u64) -> Option<NextTry> {
         let next = self.parked.get(&position)?.next;
-        let soon = self.soon.contains(&position);
-        Some(if soon { NextTry::Soon } else { next })
+        let retry = self.retry.as_ref();
+        let soon = retry.is_some_and(|it| (it.next..it.end).contains(&position));
+        Some(match next {
+            NextTry::At(_) | NextTry::OnChange if soon => NextTry::Soon,
+            NextTry::At(_) | NextTry::OnChange | NextTry::Soon | NextTry::Running => next,
+        })
     }
 
     /// When the next message becomes one to try.
@@ -102,14 +116,20 @@ impl Parking {
         }
     }
 
+    /// Some can be tried, or are to be looked at whether they can.
     pub(crate) fn has_soon(&self) -> bool {
-        !self.soon.is_empty()
+        !self.soon.is_empty() || self.retry.is_some()
     }
 
     /// Takes the next message to try: its position and slot. It counts as tried until
     /// [`Self::set_next`].
     pub(crate) fn begin_try(&mut self) -> Option<(u64, Slot)> {
-        let position = self.soon.pop_first()?;
+        let position = *self.soon.first()?;
+        if self.retry.as_ref().is_some_and(|it| position >= it.next) {
+            // Not before those in front of it; and once tried it would be tried again.
+            return None;
+        }
+        self.soon.remove(&position);
         let it = self.parked.get_mut(&position)?;
         it.next = NextTry::Running;
         Some((position, it.slot))
@@ -129,18 +149,32 @@ impl Parking {
         }
     }
 
-    /// The script changed: all but those under way are tried soon.
-    pub(crate) fn try_all_soon(&mut self) {
-        if self.soon.is_empty() {
-            core::mem::swap(&mut self.soon, &mut self.on_change);
-        } else {
-            self.soon.append(&mut self.on_change);
+    /// The script changed: all but those under way are tried soon. Messages from position `end` on
+    /// come later. Next: [`Self::retry_some`].
+    pub(crate) fn try_all_soon(&mut self, end: u64) {
+        if !self.parked.is_empty() {
+            self.retry = Some(Retry { next: 0, end });
         }
-        for (_, position) in core::mem::take(&mut self.timed) {
-            self.soon.insert(position);
-            if let Some(it) = self.parked.get_mut(&position) {
-                it.next = NextTry::Soon;
+    }
+
+    /// After a change of the script: looks at the next messages, `budget` at most.
+    pub(crate) fn retry_some(&mut self, budget: usize) {
+        let Some(retry) = self.retry.take() else {
+            return;
+        };
+        let some = self.parked.range(retry.next..retry.end).take(budget);
+        let some: Vec<_> = some.map(|(position, it)| (*position, it.next)).collect();
+        for (position, next) in &some {
+            match next {
+                NextTry::At(_) | NextTry::OnChange => self.set_next(*position, NextTry::Soon),
+                NextTry::Soon | NextTry::Running => {}
             }
+        }
+        if some.len() == budget
+            && let Some((last, _)) = some.last()
+        {
+            let next = last + 1;
+            self.retry = Some(Retry { next, ..retry });
         }
     }
 
@@ -370,7 +404,7 @@ impl Queue {
     pub(crate) fn note_try(&mut self, slot: Slot, version: u64, timed_out: bool) {
         let entry = self.entries.at_mut(slot);
         entry.flags = entry.flags.with(Flags::UNCLASSIFIED);
-        let it = self.unclassified.entry(slot).or_default();
+        let mut it = self.unclassified.remove(&slot).unwrap_or_default();
         it.tries = it.tries.saturating_add(1);
         it.timeouts = if timed_out {
             it.timeouts.saturating_add(1)
@@ -378,6 +412,7 @@ impl Queue {
             0
         };
         it.version = version;
+        self.unclassified.insert(slot, it);
     }
 
     /// Replicated: a message is classified. Its group is another matter.
@@ -454,7 +489,7 @@ impl Queue {
         }
         let counts = (self.deciding.len(), self.aside, self.parking.unclassified());
         assert_eq!((deciding, aside, parked), counts, "deciding, aside, parked");
-        for slot in self.unclassified.keys() {
+        for (slot, _) in self.unclassified.iter() {
             let entry = self.entries.at(*slot);
             let known = entry.flags.has(Flags::UNCLASSIFIED);
             assert!(known, "slot {slot} is classified");

@@ -5,13 +5,13 @@ use super::lanes::{Lane, Lanes};
 use super::lines::LineCursor;
 use super::long_lane::Fifo;
 
-/// How far [`Lanes::take_before`] has come; for one step, in which nothing becomes ready.
+/// How far [`Lanes::take_before`] has come.
 #[derive(Debug, Default)]
-pub(crate) struct RingWalk {
-    /// Rings that have nothing to take.
-    passed: usize,
-    /// Blocked lanes before this one have nothing to take.
-    blocked_from: u32,
+pub(crate) struct LaneWalk {
+    /// Lanes before this one have been looked at.
+    lane: u32,
+    /// How many more lanes and lines may be looked at.
+    pub(crate) looks: u32,
     /// Among the messages that are in no lane.
     pub(crate) lines: LineCursor,
 }
@@ -224,48 +224,25 @@ impl Lanes {
         self.ready -= 1;
     }
 
-    /// Takes any ready message with a position below `limit`. Lanes
-    /// whose first message is not below it are passed over: the turn moves on to the lane found,
-    /// and rings without one are noted in `walk`, so that who calls this again and again in one
-    /// step walks each ring once.
+    /// Takes any ready message with a position below `limit`, going over the lanes once, as far as
+    /// `walk` may look. Turns are left as they are; lanes whose page cannot be read are passed
+    /// over.
     pub(crate) fn take_before(
         &mut self,
         entries: &Entries,
         limit: u64,
-        walk: &mut RingWalk,
+        walk: &mut LaneWalk,
     ) -> Taken {
-        for index in walk.passed..self.rings.len() {
-            walk.passed = index;
-            let (lanes, mut lane) = match self.rings.get(index) {
-                Some(ring) if ring.lanes > 0 => (ring.lanes, ring.current),
-                _ => continue,
-            };
-            for _ in 0..lanes {
-                let next = self.at(lane).next;
-                let first = self.first(entries, lane);
-                if first.is_some_and(|(position, _)| position < limit) {
-                    if let Some(ring) = self.rings.get_mut(index) {
-                        ring.current = lane;
-                    }
-                    return self.take_first(entries, lane);
-                }
-                lane = next;
-            }
-        }
-        walk.passed = self.rings.len();
-        self.take_blocked(entries, limit, walk)
-    }
-
-    fn take_blocked(&mut self, entries: &Entries, limit: u64, walk: &mut RingWalk) -> Taken {
-        while self.blocked_ready > 0
-            && let Some(it) = self.lane(walk.blocked_from)
+        while walk.looks > 0
+            && let Some(it) = self.lane(walk.lane)
         {
-            let lane = walk.blocked_from;
-            let first = it.blocked.then(|| self.first(entries, lane)).flatten();
+            walk.looks -= 1;
+            let (lane, may_take) = (walk.lane, it.has_first() && !it.is_stalled());
+            let first = may_take.then(|| self.first(entries, lane)).flatten();
             if first.is_some_and(|(position, _)| position < limit) {
                 return self.take_first(entries, lane);
             }
-            walk.blocked_from += 1;
+            walk.lane += 1;
         }
         Taken::Nothing
     }

@@ -115,7 +115,7 @@ impl Lanes {
 
     /// Blocked lanes with their ready messages.
     pub(crate) fn blocked(&self) -> impl Iterator<Item = (u32, u32)> {
-        let lanes = (0..).zip(&self.lanes).filter(|(_, it)| it.blocked);
+        let lanes = (0..).zip(self.lanes.iter()).filter(|(_, it)| it.blocked);
         lanes.map(|(lane, it)| (lane, it.ready))
     }
 

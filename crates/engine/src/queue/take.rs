@@ -85,16 +85,19 @@ impl Queue {
         Some(found)
     }
 
-    /// Leader: takes the next delayed message after `cursor` with a position below `limit`.
+    /// Leader: takes the next delayed message after `cursor` with a position below `limit`, looking
+    /// at `looks` of them at most.
     pub(crate) fn take_delayed_after(
         &mut self,
         cursor: &mut Option<(Millis, Slot)>,
         limit: u64,
+        looks: &mut u32,
     ) -> Option<Slot> {
         use core::ops::Bound::{Excluded, Unbounded};
         let from = cursor.map_or(Unbounded, Excluded);
         let mut found = None;
-        for next in self.delayed.range((from, Unbounded)) {
+        for next in self.delayed.range((from, Unbounded)).take(*looks as usize) {
+            *looks -= 1;
             *cursor = Some(*next);
             if self.entries.at(next.1).position < limit {
                 found = Some(*next);

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::entries::{NIL, Slot};
 use super::long_lane::Fifo;
 use crate::Millis;
+use crate::steady::Chunks;
 use crate::throttle::Scope;
 
 /// A bucket and the throttle it belongs to.
@@ -25,7 +26,7 @@ pub(crate) struct Hold {
 pub(crate) struct Throttled {
     /// Throttles that apply to the queue, and those for whose buckets messages still wait.
     pub(crate) active: Vec<Active>,
-    lines: Vec<Line>,
+    lines: Chunks<Line>,
     free_lines: Vec<u32>,
     /// Lines by bucket and lane.
     pub(super) by_lane: BTreeMap<(u32, u32), u32>,
@@ -234,6 +235,22 @@ impl Throttled {
         waits.filter(|(_, it)| it.listed).map(|(key, _)| key.0)
     }
 
+    /// Takes some of what waits out of the books of a deleted queue; the buckets that know of it go
+    /// to `out`. True when nothing is left.
+    pub(crate) fn forget_some(&mut self, budget: usize, out: &mut Vec<u32>) -> bool {
+        for _ in 0..budget {
+            let Some(active) = self.active.last_mut() else {
+                return true;
+            };
+            match active.waits.pop_last() {
+                Some(((bucket, _), wait)) if wait.listed => out.push(bucket),
+                Some(_) => {}
+                None => _ = self.active.pop(),
+            }
+        }
+        self.active.is_empty()
+    }
+
     pub(crate) fn memory_bytes(&self) -> usize {
         let waits = self.active.iter().map(|it| it.waits.len()).sum::<usize>();
         self.lines.capacity() * (size_of::<Line>() + size_of::<u32>())
@@ -314,7 +331,7 @@ impl Throttled {
             }
         }
         if self.free_lines.len() == self.lines.len() {
-            self.lines = Vec::new();
+            self.lines = Chunks::new();
             self.free_lines = Vec::new();
         }
     }

@@ -26,11 +26,13 @@ impl Engine {
     /// The next unclassified messages that are due go to the host; without a script the values of
     /// their producers count.
     pub(super) fn begin_reclassify(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        let slice = self.config.slice();
         let queue = self.queues.at_mut(index);
         let Some(hooks) = &queue.hooks else { return };
         if hooks.out.reclassify || !queue.parking.has_soon() {
             return;
         }
+        queue.parking.retry_some(slice);
         if hooks.scripts.on_enqueue.is_none() {
             return self.classify_without_script(cx, index);
         }
@@ -43,6 +45,9 @@ impl Engine {
             bytes += entry.len as usize;
             tried.push((position, entry.id));
             calls.push(queue.call_of(slot));
+        }
+        if calls.is_empty() {
+            return;
         }
         if let Some(hooks) = &mut queue.hooks {
             hooks.out.reclassify = true;

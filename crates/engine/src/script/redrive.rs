@@ -13,6 +13,7 @@ use crate::paging::{Next, READS_MAX, Took};
 use crate::queue::entries::{Flags, Slot};
 use crate::queues::QueueIndex;
 use crate::record::{FailedTry, MoveReason};
+use crate::steady::Line;
 use crate::{AdminReply, Content, MessageId, Millis, Reclassify, Redriven, ScriptFailure};
 
 /// A dead letter that a redrive took out of its place.
@@ -45,7 +46,9 @@ pub(crate) struct Redrive {
     pub(crate) reclassify: Reclassify,
     pub(crate) done: Redriven,
     /// Dead letters that stay, out of their place until the end so that none comes twice.
-    pub(crate) aside: Vec<Slot>,
+    pub(crate) aside: Line<Slot>,
+    /// No more are moved: those go back.
+    pub(crate) is_over: bool,
 }
 
 /// Messages moved in one slice.
@@ -62,6 +65,9 @@ impl Engine {
         let Some(to) = self.source_of(from) else {
             return Sliced::done(AdminReply::Redriven(Ok(work.done)));
         };
+        if work.is_over {
+            return self.end_redrive(from, work);
+        }
         let (mut candidates, mut finished) = (Vec::new(), work.left == 0);
         let (mut reads, mut calls, mut bytes) = (READS_MAX, 0, 0);
         let budget = usize::try_from(work.left).unwrap_or(usize::MAX).min(SLICE);
@@ -89,7 +95,7 @@ impl Engine {
             };
             if unclassified && work.reclassify == Reclassify::None {
                 work.done.left_unclassified += 1;
-                work.aside.push(slot);
+                work.aside.push_back(slot);
                 continue;
             }
             if asks_script {
@@ -106,8 +112,9 @@ impl Engine {
             return Sliced::Ask(Candidates(candidates));
         }
         self.redrive(cx, (from, to), (candidates, None), work);
-        if finished || work.left == 0 {
-            return Sliced::done(self.end_redrive(from, work));
+        work.is_over = finished || work.left == 0;
+        if work.is_over {
+            return self.end_redrive(from, work);
         }
         Sliced::More
     }
@@ -198,7 +205,7 @@ impl Engine {
             if goes {
                 moved.push(it.slot);
             } else {
-                work.aside.push(it.slot);
+                work.aside.push_back(it.slot);
             }
         }
         self.finish_classified(cx, from, &mut record);
@@ -296,13 +303,19 @@ impl Engine {
         }
     }
 
-    /// Dead letters that stay go back to their places.
-    fn end_redrive(&mut self, from: QueueIndex, work: &mut Redrive) -> AdminReply {
-        for slot in work.aside.drain(..) {
+    /// Dead letters that stay go back to their places, some in each slice.
+    fn end_redrive(&mut self, from: QueueIndex, work: &mut Redrive) -> Sliced {
+        for _ in 0..self.config.slice() {
+            let Some(slot) = work.aside.pop_front() else {
+                break;
+            };
             self.queues.at_mut(from).put_back(slot);
         }
         self.touch(from);
-        AdminReply::Redriven(Ok(work.done))
+        if work.aside.len() > 0 {
+            return Sliced::More;
+        }
+        Sliced::done(AdminReply::Redriven(Ok(work.done)))
     }
 }
 

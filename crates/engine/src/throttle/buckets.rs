@@ -3,13 +3,13 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use ahash::RandomState;
-use hashbrown::HashTable;
 
 use super::history::{History, NextRoom};
 use super::rules::Rules;
 use crate::Millis;
 use crate::queue::entries::NIL;
 use crate::queues::QueueIndex;
+use crate::steady::{Chunks, SteadyTable};
 
 /// What a bucket counts: a throttle and the values of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +43,9 @@ pub(crate) struct Bucket {
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Buckets {
-    slots: Vec<Bucket>,
+    slots: Chunks<Bucket>,
     free: Vec<u32>,
-    table: HashTable<u32>,
+    table: SteadyTable<u32>,
     hasher: RandomState,
     timers: BTreeSet<(Millis, u32)>,
     /// Buckets that may have room for those that wait.
@@ -57,9 +57,9 @@ pub(crate) struct Buckets {
 impl Buckets {
     pub(crate) fn new(hasher: &RandomState) -> Self {
         Self {
-            slots: Vec::new(),
+            slots: Chunks::new(),
             free: Vec::new(),
-            table: HashTable::new(),
+            table: SteadyTable::new(),
             hasher: hasher.clone(),
             timers: BTreeSet::new(),
             open: VecDeque::new(),
@@ -149,6 +149,12 @@ impl Buckets {
         (it.throttle != NIL).then_some(it)
     }
 
+    /// The bucket of a number, if there is one.
+    pub(crate) fn live_mut(&mut self, bucket: u32) -> Option<&mut Bucket> {
+        let it = self.slots.get_mut(bucket as usize)?;
+        (it.throttle != NIL).then_some(it)
+    }
+
     /// Changes a bucket's history, keeping count of its memory.
     pub(crate) fn change(&mut self, bucket: u32, change: impl FnOnce(&mut History)) {
         let history = &mut self.at_mut(bucket).history;
@@ -220,14 +226,12 @@ impl Buckets {
         it.units = VecDeque::new();
         it.is_open = false;
         self.held_bytes -= freed;
-        if let Ok(found) = self.table.find_entry(hash, |at| *at == bucket) {
-            found.remove();
-        }
+        self.table.remove(hash, |at| *at == bucket);
         self.free.push(bucket);
         if self.free.len() == self.slots.len() {
-            self.slots = Vec::new();
+            self.slots = Chunks::new();
             self.free = Vec::new();
-            self.table = HashTable::new();
+            self.table = SteadyTable::new();
             self.open.clear();
         }
     }
@@ -266,7 +270,7 @@ impl Buckets {
     /// Panics when the structures contradict each other.
     pub(crate) fn assert_invariants(&self) {
         let mut held_bytes = 0;
-        for (at, it) in (0..).zip(&self.slots) {
+        for (at, it) in (0..).zip(self.slots.iter()) {
             if it.throttle == NIL {
                 assert!(it.armed.is_none() && !it.is_open, "bucket {at} is gone");
                 continue;

@@ -1,7 +1,7 @@
 //! Throttles and buckets as operators see them. Buckets are counted in slices.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::buckets::{Bucket, BucketKey};
 use super::history::NextRoom;
@@ -75,12 +75,17 @@ pub(crate) struct BucketWalk {
     waiting: u64,
     /// The buckets that most wait for; least first.
     most: BinaryHeap<Reverse<(u64, Reverse<u32>)>>,
+    /// Those of them that are still to be shown, most first, and what was said of others.
+    rest: VecDeque<u32>,
+    shown: Vec<BucketStats>,
 }
 
 /// Buckets that statistics show at most.
 const TOP_MAX: usize = 10_000;
 /// Buckets looked at in one slice.
 const SLICE_BUCKETS: u32 = 4096;
+/// Buckets shown in one slice.
+const SLICE_SHOWN: usize = 256;
 
 impl Engine {
     pub(crate) fn throttle_stats(
@@ -97,6 +102,8 @@ impl Engine {
             at_limit: 0,
             waiting: 0,
             most: BinaryHeap::new(),
+            rest: VecDeque::new(),
+            shown: Vec::new(),
         };
         let job = Job {
             reply: to,
@@ -138,12 +145,21 @@ impl Engine {
         if to < end {
             return None;
         }
-        let most = core::mem::take(&mut walk.most).into_sorted_vec();
-        let live = most.into_iter().map(|Reverse((_, Reverse(at)))| at);
-        let live = live.filter(|it| {
-            let bucket = self.throttles.buckets.live(*it);
-            bucket.is_some_and(|bucket| bucket.throttle == at)
-        });
+        if !walk.most.is_empty() {
+            let most = core::mem::take(&mut walk.most).into_sorted_vec();
+            let most = most.into_iter().map(|Reverse((_, Reverse(at)))| at);
+            walk.rest = most.collect();
+        }
+        let some = walk.rest.len().min(SLICE_SHOWN);
+        for number in walk.rest.drain(..some) {
+            let bucket = self.throttles.buckets.live(number);
+            if bucket.is_some_and(|bucket| bucket.throttle == at) {
+                walk.shown.push(self.bucket_stats(now, number));
+            }
+        }
+        if !walk.rest.is_empty() {
+            return None;
+        }
         let names = throttle.queues.keys().filter_map(|it| self.queues.get(*it));
         let mut queues: Vec<_> = names.map(|it| it.identity.name.to_string()).collect();
         queues.sort_unstable();
@@ -153,7 +169,7 @@ impl Engine {
             active_buckets: walk.active,
             buckets_at_limit: walk.at_limit,
             waiting: walk.waiting,
-            buckets: live.map(|it| self.bucket_stats(now, it)).collect(),
+            buckets: core::mem::take(&mut walk.shown),
         })))
     }
 

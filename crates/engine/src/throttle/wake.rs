@@ -206,6 +206,11 @@ impl Engine {
         for bucket in 0..self.throttles.buckets.end() {
             let it = self.throttles.buckets.live(bucket);
             let units = it.into_iter().flat_map(|it| &it.units);
+            let units = units.filter(|(index, _)| {
+                let dead = self.graveyard.holds(*index);
+                assert!(dead || self.queues.get(*index).is_some(), "queue {index}");
+                !dead
+            });
             known.extend(units.map(|(index, _)| (bucket, *index)));
         }
         listed.sort_unstable();
@@ -213,14 +218,13 @@ impl Engine {
         assert_eq!(listed, known, "who waits for buckets");
     }
 
-    /// Buckets forget the units of a queue that is deleted.
-    pub(crate) fn forget_units(&mut self, now: Millis, index: QueueIndex) {
-        let mut listed: Vec<_> = self.queues.at(index).throttled.listed().collect();
-        listed.dedup();
-        for bucket in listed {
-            let it = self.throttles.buckets.at_mut(bucket);
-            it.units.retain(|unit| unit.0 != index);
-            self.throttles.follow(bucket, now);
+    /// Buckets forget the units of a queue that was deleted. Some may have found out themselves.
+    pub(crate) fn forget_units(&mut self, now: Millis, index: QueueIndex, buckets: &[u32]) {
+        for bucket in buckets {
+            if let Some(it) = self.throttles.buckets.live_mut(*bucket) {
+                it.units.retain(|unit| unit.0 != index);
+                self.throttles.follow(*bucket, now);
+            }
         }
     }
 }
