@@ -152,7 +152,9 @@ impl DiskFile for SimFile {
             | Canary::LostDeadLetters
             | Canary::EarlyConfirms
             | Canary::DoubleRequeues
-            | Canary::ForgottenAlternates => false,
+            | Canary::ForgottenAlternates
+            | Canary::TransientFire
+            | Canary::FreshFire => false,
         };
         if does_nothing {
             return Ok(());

@@ -110,4 +110,8 @@ pub enum Canary {
     DoubleRequeues,
     /// Alternate exchanges are declared and forgotten.
     ForgottenAlternates,
+    /// Messages of FireMQ are kept as if they were transient.
+    TransientFire,
+    /// Messages of FireMQ always come as if for the first time.
+    FreshFire,
 }

@@ -17,7 +17,8 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            ignored-scripts|forgotten-decisions|forgotten-throttles|
                            freed-segment|stale-keys|forgotten-revocations|
                            forgotten-bindings|lost-dead-letters|early-confirms|
-                           double-requeues|forgotten-alternates]
+                           double-requeues|forgotten-alternates|
+                           transient-fire|fresh-fire]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -117,6 +118,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "early-confirms" => Canary::EarlyConfirms,
                     "double-requeues" => Canary::DoubleRequeues,
                     "forgotten-alternates" => Canary::ForgottenAlternates,
+                    "transient-fire" => Canary::TransientFire,
+                    "fresh-fire" => Canary::FreshFire,
                     _ => return None,
                 };
             }

@@ -41,6 +41,8 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.dead_lettered += counts.dead_lettered;
         amqp.acked += counts.acked;
         amqp.requeued += counts.requeued;
+        amqp.crossed += counts.crossed;
+        amqp.confirmed_by_fire += counts.confirmed_by_fire;
         amqp.committed += counts.committed;
         amqp.unknown_commits += counts.unknown_commits;
     }
@@ -72,6 +74,8 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.acked,
         amqp.requeued,
         amqp.committed,
+        amqp.crossed,
+        amqp.confirmed_by_fire,
     ];
     assert!(all.iter().all(|count| *count > 5), "{amqp:?}");
     assert!(amqp.unknown_commits > 0, "{amqp:?}");
@@ -343,4 +347,20 @@ fn messages_given_back_that_come_twice_are_found() {
 #[test]
 fn alternate_exchanges_that_are_forgotten_are_found() {
     assert!(found_by_amqp(Canary::ForgottenAlternates, 60).is_some());
+}
+
+#[test]
+fn messages_of_firemq_that_a_crash_takes_are_found() {
+    assert!(found_by_amqp(Canary::TransientFire, 80).is_some());
+}
+
+#[test]
+fn messages_of_firemq_that_seem_new_are_found() {
+    let options = Options {
+        canary: Canary::FreshFire,
+        ..Options::default()
+    };
+    let mut failures = (0..40).filter_map(|seed| run(seed, &options).err());
+    let found = failures.next().map(|failure| failure.invariant);
+    assert_eq!(found, Some("redelivered is never missing"));
 }

@@ -1,4 +1,4 @@
-//! Clients as seeded state machines that speak Fila or AMQP bytes.
+//! Clients as seeded state machines that speak Fila, AMQP or FireMQ bytes.
 //!
 //! Each has a random stream of its own. They know what they sent and saw; what it proves is the
 //! history's to say.

@@ -6,6 +6,7 @@ use tanda_engine::{ConnId, Millis};
 use tanda_session::Session;
 use tanda_session::amqp::AmqpSession;
 use tanda_session::fila::FilaSession;
+use tanda_session::firemq::FireSession;
 use tanda_session::login::Unrestricted;
 
 use super::{Conn, Host};
@@ -41,6 +42,23 @@ impl Host {
         };
         self.accept_with(client, now, |conn| {
             (Box::new(AmqpSession::new(conn, config, None, now)), bounds)
+        })
+    }
+
+    /// Accepts a connection at FireMQ's door; `None` while the process is down.
+    pub(crate) fn accept_fire(&mut self, client: usize, now: Millis) -> Option<u64> {
+        let config = Arc::clone(&self.fire_config);
+        let bounds = Bounds {
+            outbound_bytes: config.outbound_bytes_max,
+            // Whole messages come back to who published them.
+            reply_bytes: config.reply_bytes_max
+                + config.publish_bytes_in_flight_max as u64
+                + RETURNED_BYTES,
+            requests: config.requests_in_flight_max as u64,
+        };
+        self.accept_with(client, now, |conn| {
+            let session = FireSession::new(conn, config, true, None, now);
+            (Box::new(session), bounds)
         })
     }
 

@@ -140,6 +140,13 @@ pub(super) fn spoil(canary: Canary, event: &mut Event) {
     let Event::Delivery { batch, .. } = event else {
         return;
     };
+    if canary == Canary::FreshFire {
+        for item in &mut batch.items {
+            if item.form == Form::Fire {
+                item.deliveries = 1;
+            }
+        }
+    }
     if canary == Canary::SortedDeliveries {
         let mut items = core::mem::take(&mut batch.items);
         items.sort_by_key(|item| batch.fairness_key(item).to_owned());
@@ -181,6 +188,13 @@ pub(super) fn strip(canary: Canary, request: &mut Request) {
         } = request
     {
         spec.args = bytes::Bytes::new();
+    }
+    if canary == Canary::TransientFire
+        && let Request::Publish { batch, .. } = request
+    {
+        for item in &mut batch.items {
+            item.transient |= item.form == Form::Fire;
+        }
     }
     if canary == Canary::ForgottenThrottles
         && let Request::Subscribe { spec, .. } = request

@@ -21,6 +21,7 @@ use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_node::{Node, NodeConfig, OpenError};
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::SessionConfig;
+use tanda_session::firemq::FireConfig;
 use tanda_wal::Disk;
 use tanda_wal::mem_disk::MemDisk;
 
@@ -64,6 +65,7 @@ pub(crate) struct Host {
     pub(crate) config: NodeConfig,
     pub(crate) session_config: Arc<SessionConfig>,
     amqp_config: Arc<AmqpConfig>,
+    fire_config: Arc<FireConfig>,
     pub(crate) node: Option<Node<SimDisk>>,
     pub(crate) channel: VecDeque<Request>,
     pub(crate) conns: BTreeMap<u64, Conn>,
@@ -86,6 +88,7 @@ impl Host {
             config,
             session,
             amqp,
+            fire,
             window_bytes,
         } = Settings::draw(seed);
         Self {
@@ -94,6 +97,7 @@ impl Host {
             config,
             session_config: Arc::new(session),
             amqp_config: Arc::new(amqp),
+            fire_config: Arc::new(fire),
             node: None,
             channel: VecDeque::new(),
             conns: BTreeMap::new(),

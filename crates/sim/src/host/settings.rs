@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tanda_node::{NodeConfig, ReclaimThresholds};
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
+use tanda_session::firemq::FireConfig;
 
 use super::keys::SimEntropy;
 use crate::random::Random;
@@ -14,6 +15,7 @@ pub(super) struct Settings {
     pub(super) config: NodeConfig,
     pub(super) session: SessionConfig,
     pub(super) amqp: AmqpConfig,
+    pub(super) fire: FireConfig,
     /// Bytes that the network holds for a client that does not read.
     pub(super) window_bytes: usize,
 }
@@ -35,6 +37,17 @@ fn amqp(seed: u64) -> AmqpConfig {
         publish_bytes_in_flight_max: 16 << 10,
         entropy: Some(Arc::new(SimEntropy::new(&mut random))),
         ..AmqpConfig::default()
+    }
+}
+
+fn fire(seed: u64) -> FireConfig {
+    let mut random = Random::stream(seed, "fire settings");
+    FireConfig {
+        outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&1),
+        reply_bytes_max: *random.pick(&[64, 2048, 4 << 20]).unwrap_or(&64),
+        requests_in_flight_max: random.length(64),
+        publish_bytes_in_flight_max: 16 << 10,
+        ..FireConfig::default()
     }
 }
 
@@ -89,6 +102,7 @@ impl Settings {
             config,
             session,
             amqp: amqp(seed),
+            fire: fire(seed),
             window_bytes: *random.pick(&[100, 2000, 64 << 10]).unwrap_or(&1),
         }
     }

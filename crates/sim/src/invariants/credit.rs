@@ -1,6 +1,7 @@
 //! A subscription receives no more messages than it was granted.
 //!
-//! Source: `fila.md`, "Servers must not deliver on zero credit even if messages are ready".
+//! Source: `fila.md`, "Servers must not deliver on zero credit even if messages are ready";
+//! `firemq.md`, "at most as many `deliver` frames as the credit granted so far".
 
 use crate::failure::{Check, ensure};
 

@@ -7,7 +7,7 @@ use tanda_engine::{AdminReply, AdminRequest, VhostId};
 
 use crate::clients::{AmqpClient, Client, Job, Role};
 use crate::failure::{Check, Violation, ensure};
-use crate::history::amqp::There;
+use crate::history::amqp::{Door, There};
 use crate::host::Answer;
 use crate::invariants::amqp::{
     ack_timeouts, all_or_nothing, counts, in_order, nothing_lost, refused, unexpected,
@@ -27,14 +27,18 @@ type Counted = BTreeMap<String, (u64, u64)>;
 
 impl World {
     pub(super) fn connect_amqp(&mut self, index: usize) {
-        let Some(conn) = self.host.accept_amqp(index, self.now) else {
-            return;
-        };
-        if let Some(Client {
+        let Some(Client {
             role: Role::Amqp(client),
             ..
         }) = self.clients.get_mut(index)
-        {
+        else {
+            return;
+        };
+        let conn = match client.door {
+            Door::Amqp => self.host.accept_amqp(index, self.now),
+            Door::Fire => self.host.accept_fire(index, self.now),
+        };
+        if let Some(conn) = conn {
             client.connect(conn);
             self.trace.event(self.now, "connect amqp", conn, &[]);
         }
@@ -119,8 +123,14 @@ impl World {
             self.purge_amqp(&mut before)?;
         }
         self.history.amqp.is_draining = true;
-        let drainer = Role::Amqp(Box::new(AmqpClient::new(Job::Drainer)));
         let random = Random::stream(0, "amqp drainer");
+        let is_by_fire = self.history.amqp.is_mixed && self.looks.one_in(2);
+        let drainer = if is_by_fire {
+            AmqpClient::by(Job::Drainer, Door::Fire, random.clone())
+        } else {
+            AmqpClient::new(Job::Drainer)
+        };
+        let drainer = Role::Amqp(Box::new(drainer));
         self.clients.push(Client::new(drainer, random));
         let until = self.now.after_ms(DRAIN_MS_MAX);
         loop {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::clients::{Admin, AmqpClient, Client, Consumer, Job, Manner, Producer, Role, Taking};
+use crate::history::amqp::{Amqp, Door};
 use crate::history::{QueueDraw, QueueFacts, ThrottleDraw};
 use crate::random::Random;
 
@@ -37,15 +38,15 @@ fn throttle(seed: u64, queues: &mut BTreeMap<String, QueueFacts>) {
     }
 }
 
-/// `is_for_amqp`: there are AMQP clients, and maybe no others but the administrator.
-pub(super) fn clients(seed: u64, is_for_amqp: bool) -> Vec<Client> {
+/// `of_amqp`: there are clients of the model of AMQP, and maybe no others but the administrator.
+pub(super) fn clients(seed: u64, of_amqp: &Amqp) -> Vec<Client> {
     let mut random = Random::stream(seed, "clients");
     let mut clients = vec![Client::new(
         Role::Admin(Admin::default()),
         Random::stream(seed, "admin"),
     )];
-    if is_for_amqp {
-        clients.extend(amqp_clients(seed));
+    if of_amqp.is_there() {
+        clients.extend(amqp_clients(seed, of_amqp.is_mixed));
         if random.one_in(2) {
             return clients;
         }
@@ -64,13 +65,20 @@ pub(super) fn clients(seed: u64, is_for_amqp: bool) -> Vec<Client> {
 }
 
 /// AMQP's clients: producers, consumers, workers, and one who changes the topology. None in runs
-/// without AMQP.
-fn amqp_clients(seed: u64) -> Vec<Client> {
+/// without AMQP. Among several doors each client has one of its own.
+fn amqp_clients(seed: u64, is_mixed: bool) -> Vec<Client> {
     let mut random = Random::stream(seed, "amqp clients");
+    let mut doors = Random::stream(seed, "doors");
     let mut clients = Vec::new();
     let mut add = |name: String, job: &dyn Fn(&mut Random) -> Job| {
         let mut own = Random::stream(seed, &name);
-        let client = AmqpClient::new(job(&mut own));
+        let job = job(&mut own);
+        let client = if is_mixed {
+            let more = Random::stream(seed, &format!("more of {name}"));
+            AmqpClient::by(job, door(&mut doors, job), more)
+        } else {
+            AmqpClient::new(job)
+        };
         clients.push(Client::new(Role::Amqp(Box::new(client)), own));
     };
     add("amqp declarer".to_owned(), &|_| Job::Declarer);
@@ -89,4 +97,18 @@ fn amqp_clients(seed: u64) -> Vec<Client> {
         add(format!("amqp worker {number}"), &|_| Job::Worker);
     }
     clients
+}
+
+/// The door of a client: FireMQ has no transactions.
+fn door(random: &mut Random, job: Job) -> Door {
+    match job {
+        Job::Worker => Door::Amqp,
+        Job::Producer(_) | Job::Consumer(_) | Job::Declarer | Job::Drainer => {
+            if random.percent(60) {
+                Door::Fire
+            } else {
+                Door::Amqp
+            }
+        }
+    }
 }

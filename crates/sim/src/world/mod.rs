@@ -136,7 +136,7 @@ impl World {
             step: 0,
             starts: 0,
             host,
-            clients: clients(seed, amqp.is_there()),
+            clients: clients(seed, &amqp),
             history: History {
                 queues: queues(seed),
                 is_small,

@@ -5,6 +5,7 @@ use super::{AmqpClient, Call, Cx};
 use crate::failure::{Check, Violation, ensure};
 use crate::history::amqp::{Arrived, Holder, Outcome, origin_of};
 use crate::invariants::amqp::unexpected;
+use crate::invariants::credit;
 
 impl AmqpClient {
     pub(super) fn on_said(&mut self, link: &mut Link, said: Said, cx: &mut Cx<'_>) -> Check {
@@ -28,6 +29,19 @@ impl AmqpClient {
                 Ok(())
             }
             Said::Done(done) => self.on_done(&done, cx),
+            Said::Failed(code, text) => {
+                cx.trace.note(cx.now, || format!("  failed: {text}"));
+                self.on_failed(cx)?;
+                unexpected::on_close(code, &text)
+            }
+            Said::Complaint(code, text) => {
+                cx.trace.note(cx.now, || format!("  complaint: {text}"));
+                self.on_complaint(code, &text)
+            }
+            Said::Pause(is_paused) => {
+                link.line.is_paused = is_paused;
+                Ok(())
+            }
             Said::ChannelClosed(code, text) => {
                 cx.trace
                     .note(cx.now, || format!("  channel closed: {text}"));
@@ -64,8 +78,22 @@ impl AmqpClient {
         Ok((queue.ok_or_else(stray)?, tag.starts_with('n')))
     }
 
+    /// A message came to a consumer, maybe on credit.
+    fn spend(&mut self, delivered: &Delivered) -> Check {
+        let tag = delivered.consumer.as_ref();
+        let Some(credit) = tag.and_then(|tag| self.channel.credit.get_mut(tag)) else {
+            return Ok(());
+        };
+        ensure(*credit > 0, credit::NAME, || {
+            format!("{delivered:?} came without credit")
+        })?;
+        *credit -= 1;
+        Ok(())
+    }
+
     fn on_delivery(&mut self, link: &Link, delivered: Delivered, cx: &mut Cx<'_>) -> Check {
         let (queue, no_ack) = self.whence(&delivered)?;
+        self.spend(&delivered)?;
         let is_stale = self.channel.is_stale;
         let is_unsure = matches!(self.channel.call, Some(Call::Commit(..)));
         let (conn, number) = (link.line.conn, delivered.delivery_tag);
@@ -81,6 +109,7 @@ impl AmqpClient {
         };
         let content = delivered.content;
         let message = Arrived {
+            door: self.door,
             queue,
             tag: content.tag,
             is_redelivered: delivered.is_redelivered,
@@ -133,6 +162,8 @@ impl AmqpClient {
 
     /// The queue of a consumer is gone, and what was held of it.
     fn on_cancelled(&mut self, tag: &str, cx: &mut Cx<'_>) {
+        self.channel.was_cancelled = true;
+        self.channel.credit.remove(tag);
         let Some(queue) = self.channel.consumers.remove(tag) else {
             return;
         };
@@ -144,6 +175,31 @@ impl AmqpClient {
         if !self.channel.consumers.values().any(|other| *other == queue) {
             self.channel.since.remove(&queue);
         }
+    }
+
+    /// A settlement named what the client does not hold any more: nothing of it was done.
+    fn on_complaint(&mut self, code: u16, text: &str) -> Check {
+        if code == 406 && self.channel.was_cancelled && text.contains("unknown delivery tag") {
+            self.channel.acked.clear();
+            if let Some(Call::Barrier(acked)) = &mut self.channel.call {
+                acked.clear();
+            }
+            return Ok(());
+        }
+        unexpected::on_close(code, text)
+    }
+
+    /// A request was not done, or nobody knows.
+    fn on_failed(&mut self, cx: &mut Cx<'_>) -> Check {
+        match self.channel.call.take() {
+            Some(Call::Change(change)) => {
+                cx.history.amqp.on_change_lost(&change, self.channel.epoch);
+            }
+            Some(Call::Consume(tag, _)) => drop(self.channel.credit.remove(&tag)),
+            Some(_) => {}
+            None => return Err(unexpected::of("nothing was asked that failed".to_owned())),
+        }
+        Ok(())
     }
 
     fn on_channel_closed(&mut self, cx: &mut Cx<'_>) {
@@ -168,6 +224,8 @@ impl AmqpClient {
             }
             (Call::Cancel(tag), Done::Cancelled) => {
                 self.channel.consumers.remove(&tag);
+                self.channel.credit.remove(&tag);
+                self.channel.was_cancelled = true;
             }
             (Call::Get(_), Done::Empty) | (Call::Purge, Done::Purged) => {}
             (Call::Recover, Done::Recovered) => self.channel.is_stale = false,

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
-use crate::history::amqp::{CopyId, Dead, Settlement, There};
+use crate::history::amqp::{CopyId, Dead, Door, Settlement, There};
 use crate::random::Random;
+
+/// Messages on their way to the one who drains, at least.
+const DRAINER_CREDIT: u64 = 50;
 
 /// How a consumer treats what it gets: percents of its actions; the rest of 100 waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +49,7 @@ impl AmqpClient {
         cx: &mut Cx<'_>,
         taking: Taking,
     ) {
-        if !self.channel.has_qos {
+        if self.door == Door::Amqp && !self.channel.has_qos {
             link.ask(Ask::Prefetch {
                 count: taking.prefetch,
                 is_global: random.one_in(4),
@@ -55,13 +58,27 @@ impl AmqpClient {
         }
         match random.below(12) {
             0..=1 if self.channel.consumers.len() < taking.consumers_max => {
-                self.subscribe(random, link, cx);
+                self.subscribe(random, link, cx, taking);
             }
             2 => self.get(random, link, cx),
             3 if random.one_in(6) => self.cancel(random, link, cx),
-            4 if random.one_in(10) => self.recover(link, cx),
+            4 if self.door == Door::Amqp && random.one_in(10) => self.recover(link, cx),
+            4 | 6 if self.door == Door::Fire => self.grant(random, link, taking),
             5 => self.barrier(link, cx),
             _ => self.settle(random, link, cx, taking),
+        }
+    }
+
+    /// Lets a consumer have some more.
+    fn grant(&mut self, random: &mut Random, link: &mut Link, taking: Taking) {
+        let tags: Vec<String> = self.channel.credit.keys().cloned().collect();
+        let Some(tag) = random.pick(&tags) else {
+            return;
+        };
+        let more = 1 + random.below(taking.prefetch.into());
+        if let Some(credit) = self.channel.credit.get_mut(tag) {
+            *credit += more;
+            link.ask(Ask::Credit(tag, more));
         }
     }
 
@@ -73,7 +90,13 @@ impl AmqpClient {
             .map(|(name, _)| name)
             .find(|name| !self.channel.consumers.values().any(|it| it == *name));
         if let Some(name) = missing.cloned() {
-            return self.consume_from(link, cx, name, false);
+            return self.consume_from(link, cx, (name, false), DRAINER_CREDIT);
+        }
+        for (tag, credit) in &mut self.channel.credit {
+            if *credit < DRAINER_CREDIT {
+                link.ask(Ask::Credit(tag, DRAINER_CREDIT));
+                *credit += DRAINER_CREDIT;
+            }
         }
         if let Some(last) = self.channel.held.keys().next_back().copied() {
             for (number, id) in core::mem::take(&mut self.channel.held) {
@@ -107,10 +130,14 @@ impl AmqpClient {
         random.pick(&queues).cloned()
     }
 
-    fn subscribe(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+    fn subscribe(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>, taking: Taking) {
         if let Some((name, is_lossy, _)) = Self::draw_queue(random, cx) {
             let no_ack = is_lossy && random.one_in(2);
-            self.consume_from(link, cx, name, no_ack);
+            let credit = match self.door {
+                Door::Amqp => 0,
+                Door::Fire => u64::from(taking.prefetch) * random.below(3),
+            };
+            self.consume_from(link, cx, (name, no_ack), credit);
         }
     }
 
@@ -118,8 +145,8 @@ impl AmqpClient {
         &mut self,
         link: &mut Link,
         cx: &mut Cx<'_>,
-        name: String,
-        no_ack: bool,
+        (name, no_ack): (String, bool),
+        credit: u64,
     ) {
         self.channel.since.entry(name.clone()).or_insert(cx.now);
         self.channel.tags += 1;
@@ -129,7 +156,11 @@ impl AmqpClient {
             tag: &tag,
             queue: &name,
             no_ack,
+            credit,
         });
+        if self.door == Door::Fire {
+            self.channel.credit.insert(tag.clone(), credit);
+        }
         self.call(cx, Call::Consume(tag, name));
     }
 

@@ -2,9 +2,10 @@
 //! the protocols have in common, and the bytes in between.
 
 use crate::failure::Violation;
-use crate::history::amqp::{BindingDraw, Death, QueueDraw, Settlement};
+use crate::history::amqp::{BindingDraw, Death, Door, QueueDraw, Settlement};
 
 use super::of_amqp::OfAmqp;
+use super::of_fire::OfFire;
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,12 @@ pub(super) enum Ask<'a> {
         tag: &'a str,
         queue: &'a str,
         no_ack: bool,
+        /// Messages that may come before more is granted, where that is how consumers are held
+        /// back.
+        credit: u64,
     },
+    /// A consumer may get so many messages more.
+    Credit(&'a str, u64),
     Cancel(&'a str),
     Get(&'a str),
     Settle {
@@ -46,6 +52,9 @@ pub(super) enum Ask<'a> {
         exchange: &'a str,
         key: &'a str,
         is_mandatory: bool,
+        is_persistent: bool,
+        /// Its publisher waits for its confirm.
+        is_confirmed: bool,
         properties: &'a [u8],
         body: &'a [u8],
     },
@@ -110,6 +119,12 @@ pub(super) enum Said {
     /// A consumer was ended.
     Cancelled(String),
     Done(Done),
+    /// A request was not done.
+    Failed(u16, String),
+    /// Something that has no answer was not done.
+    Complaint(u16, String),
+    /// Publishers are to wait, or not any more.
+    Pause(bool),
     /// Everything on the channel is over, and a new one may be opened.
     ChannelClosed(u16, String),
     /// The connection is over.
@@ -130,6 +145,8 @@ pub(crate) struct Line {
     pub(super) is_open: bool,
     /// It has said goodbye, or was told to.
     pub(super) is_over: bool,
+    /// The broker wants no messages now.
+    pub(super) is_paused: bool,
 }
 
 /// See the module.
@@ -141,19 +158,24 @@ pub(crate) struct Link {
 /// A protocol, and what it remembers.
 enum Codec {
     Amqp(OfAmqp),
+    Fire(OfFire),
 }
 
 impl Link {
     /// Connects and says hello.
-    pub(super) fn new(conn: u64) -> Self {
+    pub(super) fn new(conn: u64, door: Door) -> Self {
         let mut line = Line {
             conn,
             out: Vec::new(),
             has_ended: false,
             is_open: false,
             is_over: false,
+            is_paused: false,
         };
-        let codec = Codec::Amqp(OfAmqp::new(&mut line));
+        let codec = match door {
+            Door::Amqp => Codec::Amqp(OfAmqp::new(&mut line)),
+            Door::Fire => Codec::Fire(OfFire::new(&mut line)),
+        };
         Self { line, codec }
     }
 
@@ -166,6 +188,7 @@ impl Link {
         self.line.is_over |= matches!(ask, Ask::Close);
         match &mut self.codec {
             Codec::Amqp(codec) => codec.ask(&mut self.line, ask),
+            Codec::Fire(codec) => codec.ask(&mut self.line, ask),
         }
     }
 
@@ -174,9 +197,9 @@ impl Link {
         if self.line.has_ended {
             return;
         }
-        self.line.is_open = false;
-        match &self.codec {
-            Codec::Amqp(_) => OfAmqp::reopen(&mut self.line),
+        if let Codec::Amqp(_) = &self.codec {
+            self.line.is_open = false;
+            OfAmqp::reopen(&mut self.line);
         }
     }
 
@@ -184,6 +207,7 @@ impl Link {
     pub(super) fn agree(&mut self) {
         match &self.codec {
             Codec::Amqp(_) => OfAmqp::agree(&mut self.line),
+            Codec::Fire(_) => OfFire::agree(&mut self.line),
         }
         self.line.is_over = true;
     }
@@ -192,6 +216,7 @@ impl Link {
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         match &mut self.codec {
             Codec::Amqp(codec) => codec.receive(bytes),
+            Codec::Fire(codec) => codec.receive(bytes),
         }
     }
 
@@ -199,6 +224,7 @@ impl Link {
     pub(super) fn next(&mut self) -> Result<Option<Said>, Violation> {
         match &mut self.codec {
             Codec::Amqp(codec) => codec.next(&mut self.line),
+            Codec::Fire(codec) => codec.next(&mut self.line),
         }
     }
 }

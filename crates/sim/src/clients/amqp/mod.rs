@@ -1,12 +1,15 @@
-//! AMQP clients as seeded state machines: one connection and one channel each, one synchronous
-//! method at a time.
+//! Clients of the model of AMQP, which FireMQ shares, as seeded state machines: one connection and
+//! one channel each, one synchronous request at a time. What they ask and hear is in terms of no
+//! protocol; [`link`] speaks the one they came by.
 
 mod answers;
 mod consumer;
 mod contents;
 mod declarer;
+mod extras;
 mod link;
 mod of_amqp;
+mod of_fire;
 mod producer;
 mod worker;
 
@@ -16,7 +19,7 @@ use tanda_engine::Millis;
 
 use super::Cx;
 use crate::failure::Check;
-use crate::history::amqp::{Change, CopyId, Outcome, There};
+use crate::history::amqp::{Change, CopyId, Door, Outcome, There};
 use crate::random::Random;
 
 pub(crate) use consumer::Taking;
@@ -73,6 +76,11 @@ struct Channel {
     /// When it began to consume from each queue, and to get from it.
     since: BTreeMap<String, Millis>,
     gets: BTreeMap<String, Millis>,
+    /// What consumers may still get, by tag, where they are held back by credit.
+    credit: BTreeMap<String, u64>,
+    /// A consumer has ended: what it held may be taken back, and where the client has ended it
+    /// itself nothing says so before the next settlement.
+    was_cancelled: bool,
     tags: u64,
     held: BTreeMap<u64, CopyId>,
     /// Acknowledgements that nothing proves yet.
@@ -87,26 +95,41 @@ struct Channel {
 /// See the module.
 pub(crate) struct AmqpClient {
     job: Job,
+    pub(crate) door: Door,
     pub(crate) link: Option<Link>,
     /// The connection's number.
     conn: u64,
     channel: Channel,
+    /// Draws what was not always drawn; `None`: the client does only what it always did.
+    more: Option<Random>,
 }
 
 impl AmqpClient {
+    /// An AMQP client.
     pub(crate) fn new(job: Job) -> Self {
         Self {
             job,
+            door: Door::Amqp,
             link: None,
             conn: 0,
             channel: Channel::default(),
+            more: None,
+        }
+    }
+
+    /// A client by this door, among clients of others.
+    pub(crate) fn by(job: Job, door: Door, more: Random) -> Self {
+        Self {
+            door,
+            more: Some(more),
+            ..Self::new(job)
         }
     }
 
     /// It has a connection now.
     pub(crate) fn connect(&mut self, conn: u64) {
         self.conn = conn;
-        self.link = Some(Link::new(conn));
+        self.link = Some(Link::new(conn, self.door));
     }
 
     /// Nothing that it asked is unanswered.
@@ -146,8 +169,9 @@ impl AmqpClient {
     }
 
     fn call(&mut self, cx: &mut Cx<'_>, call: Call) {
+        let (door, job) = (self.door, self.job);
         cx.trace
-            .note(cx.now, || format!("  amqp {:?}: {call:?}", self.job));
+            .note(cx.now, || format!("  {door:?} {job:?}: {call:?}"));
         self.channel.call = Some(call);
     }
 

@@ -3,7 +3,7 @@
 use super::contents::{self, Says};
 use super::link::{Ask, Link};
 use super::{AmqpClient, Call, Cx};
-use crate::history::amqp::{Amqp, Outcome, Published, ROUTING_KEYS};
+use crate::history::amqp::{Amqp, Door, Outcome, Published, ROUTING_KEYS};
 use crate::random::Random;
 
 /// Messages of one run, of all producers.
@@ -17,7 +17,10 @@ impl AmqpClient {
         cx: &mut Cx<'_>,
         window: usize,
     ) {
-        if window > 0 && !self.channel.is_selected {
+        if link.line.is_paused {
+            return;
+        }
+        if window > 0 && self.door == Door::Amqp && !self.channel.is_selected {
             link.ask(Ask::Confirms);
             return self.call(cx, Call::Select);
         }
@@ -26,7 +29,7 @@ impl AmqpClient {
             if is_full || cx.history.amqp.sent.len() >= SENT_MAX {
                 return;
             }
-            let tag = self.publish(random, link, cx, None);
+            let tag = self.publish(random, link, cx, (None, window > 0));
             if window > 0 {
                 self.channel.published += 1;
                 self.channel.open.insert(self.channel.published, tag);
@@ -42,7 +45,7 @@ impl AmqpClient {
         random: &mut Random,
         link: &mut Link,
         cx: &mut Cx<'_>,
-        tx: Option<usize>,
+        (tx, is_confirmed): (Option<usize>, bool),
     ) -> usize {
         if self.channel.stream == 0 {
             cx.history.amqp.streams += 1;
@@ -50,7 +53,9 @@ impl AmqpClient {
         }
         let (exchange, key) = draw_target(random, &cx.history.amqp);
         let tag = cx.history.amqp.sent.len();
+        // The header CC routes by AMQP only.
         let is_routed = exchange == "ex.direct" || exchange == "ex.topic";
+        let is_routed = is_routed && self.door == Door::Amqp;
         let cc = is_routed && random.one_in(5);
         let cc: Vec<&'static str> = (0..if cc { random.length(2) } else { 0 })
             .filter_map(|_| random.pick(&ROUTING_KEYS).copied())
@@ -63,17 +68,21 @@ impl AmqpClient {
             cc: &cc,
             has_headers: cx.history.amqp.has_more,
         };
-        let properties = contents::properties(tag, says);
+        let says = says.of(self.door);
+        let properties = contents::properties(self.door, tag, says, self.more.as_mut());
         let body = contents::body(random, tag, cx.history.is_small);
         let is_mandatory = random.one_in(3);
         link.ask(Ask::Publish {
             exchange,
             key: &key,
             is_mandatory,
+            is_persistent: says.is_persistent,
+            is_confirmed,
             properties: &properties,
             body: &body,
         });
         let message = Published {
+            door: self.door,
             exchange,
             key,
             is_persistent: says.is_persistent,

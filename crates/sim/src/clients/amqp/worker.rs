@@ -29,7 +29,7 @@ impl AmqpClient {
             }
             4 | 5 => {
                 let tx = self.tx(cx);
-                let tag = self.publish(random, link, cx, Some(tx));
+                let tag = self.publish(random, link, cx, (Some(tx), false));
                 cx.history.amqp.on_tx_publish(tx, tag);
             }
             6 => self.commit(link, cx),

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tanda_engine::Millis;
 
+use super::Door;
+
 /// What became of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -22,6 +24,7 @@ pub(crate) enum Outcome {
 /// A message as it was published. Its tag is its index in the history.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
+    pub(crate) door: Door,
     pub(crate) exchange: &'static str,
     pub(crate) key: String,
     /// Further keys of the header `CC`.
@@ -112,6 +115,8 @@ pub(crate) struct Death {
 /// A message that came to an AMQP client.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
+    /// By which it came.
+    pub(crate) door: Door,
     /// The queue it came from.
     pub(crate) queue: String,
     pub(crate) tag: usize,

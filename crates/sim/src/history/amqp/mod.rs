@@ -1,4 +1,4 @@
-//! What AMQP clients sent and saw.
+//! What clients of the model of AMQP, which FireMQ shares, sent and saw, by whichever door.
 //!
 //! A copy of a message belongs to the queue it was routed to; that queue's dead letters are its
 //! copies too. Where a message goes is told by the bindings that were there when it was sent, and
@@ -10,6 +10,7 @@ mod known;
 mod routes;
 mod seen;
 mod settled;
+mod told;
 mod topology;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub(crate) use draw::{
 };
 pub(crate) use known::{Known, There};
 pub(crate) use settled::Settlement;
+pub(crate) use told::{Door, Plain, Told};
 pub(crate) use topology::Change;
 
 /// A queue of AMQP clients.
@@ -63,6 +65,8 @@ pub(crate) struct Amqp {
     pub(crate) drained: BTreeMap<String, Vec<usize>>,
     /// Channels that published so far.
     pub(crate) streams: u64,
+    /// Clients come by several doors.
+    pub(crate) is_mixed: bool,
     pub(crate) counts: AmqpCounts,
 }
 
@@ -85,6 +89,10 @@ pub struct AmqpCounts {
     pub acked: u64,
     /// Messages given back.
     pub requeued: u64,
+    /// Messages that came by another door than that by which they went in.
+    pub crossed: u64,
+    /// Messages of FireMQ's clients that were confirmed.
+    pub confirmed_by_fire: u64,
     /// Transactions committed.
     pub committed: u64,
     /// Transactions whose commit was not answered.
@@ -94,7 +102,9 @@ pub struct AmqpCounts {
 impl Amqp {
     pub(crate) fn draw(seed: u64) -> Self {
         let mut random = Random::stream(seed, "amqp");
-        if !random.one_in(4) {
+        let is_for_amqp = random.one_in(4);
+        let is_mixed = !is_for_amqp && Random::stream(seed, "fire").one_in(3);
+        if !is_for_amqp && !is_mixed {
             return Self::default();
         }
         let mut queues = draw::queues(&mut random);
@@ -122,6 +132,7 @@ impl Amqp {
                 .into_iter()
                 .map(|binding| (binding, Known::default()))
                 .collect(),
+            is_mixed,
             ..Self::default()
         }
     }
@@ -176,6 +187,7 @@ impl Amqp {
         match outcome {
             Outcome::Confirmed(_) => {
                 self.counts.confirmed += 1;
+                self.counts.confirmed_by_fire += u64::from(message.door == Door::Fire);
                 let queues = &self.queues;
                 let is_durable = |name| queues.get(name).is_some_and(|it| it.draw.durable);
                 if message.is_persistent && message.must.iter().any(is_durable) {

@@ -14,6 +14,8 @@ impl Amqp {
     pub(crate) fn on_delivery(&mut self, now: Millis, message: &Arrived) -> Check {
         was_published::on_delivery(self, message)?;
         self.counts.delivered += 1;
+        let sent_by = self.published(message.tag)?.door;
+        self.counts.crossed += u64::from(message.door != sent_by);
         self.counts.redelivered += u64::from(message.is_redelivered);
         self.counts.dead_lettered += u64::from(!message.deaths.is_empty());
         if message.is_stale {

@@ -1,7 +1,7 @@
 //! `x-death` tells of every death once, and of none that cannot have been.
 //!
 //! Source: RabbitMQ, "Dead letter exchanges"; `broker-model`, "`x-death`: newest first, one entry
-//! per queue and reason".
+//! per queue and reason"; FireMQ's headers tell the same.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! The promises to AMQP clients, one file each, with their source.
+//! The promises to clients of the model of AMQP, by AMQP's door or FireMQ's, one file each, with
+//! their source.
 
 pub(crate) mod ack_timeouts;
 pub(crate) mod all_or_nothing;

@@ -2,7 +2,7 @@
 //! queue it was routed to, or among the dead letters of that queue, until somebody acknowledges it.
 //!
 //! Source: `broker-model`, publisher confirms: "the message is in every queue it was routed to, and
-//! on disk when it is persistent and the queue durable. Never before."
+//! on disk when it is persistent and the queue durable. Never before." `firemq.md`, `confirm`.
 
 use crate::failure::{Check, ensure};
 use crate::history::amqp::Amqp;

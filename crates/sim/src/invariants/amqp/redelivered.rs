@@ -1,8 +1,8 @@
 //! `redelivered` is set on whatever was delivered from this queue before, as long as the process
 //! lives, and after a crash where a confirm of later shows that the delivery was on disk.
 //!
-//! Source: `broker-model`, durability: leases are "fast", "what was delivered is remembered in
-//! unsynced ranges": a crash may take what was not written yet.
+//! Source: `firemq.md`, `deliver`; `broker-model`, durability: leases are "fast", "what was
+//! delivered is remembered in unsynced ranges": a crash may take what was not written yet.
 
 use crate::failure::{Check, ensure};
 use crate::history::amqp::{Arrived, Copy};

@@ -3,9 +3,10 @@
 //!
 //! Source: `broker-model`, life; AMQP 0-9-1, `queue.declare.durable`, `exclusive`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tanda_engine::{BindingInfo, Destination, ExchangeInfo};
+use tanda_wire::amqp::Table;
 
 use crate::failure::{Check, ensure};
 use crate::history::amqp::{Amqp, BindingDraw, There, args_of_exchange};
@@ -41,8 +42,8 @@ pub(crate) fn when_restored(before: &Amqp, after: &Amqp, found: &Found) -> Check
         } else if !queue.draw.is_scratch {
             check(name, [queue.known.there, now], same.is_some())?;
         }
-        let args = queue.draw.args();
-        let is_same = same.is_none_or(|(_, _, found)| *found == args);
+        let args = plain(&queue.draw.args());
+        let is_same = same.is_none_or(|(_, _, found)| plain(found) == args);
         ensure(is_same, NAME, || {
             format!("{:?} became {same:?}", queue.draw)
         })?;
@@ -109,9 +110,10 @@ pub(crate) fn when_started(history: &Amqp, found: &Found) -> Check {
     for (name, queue) in &history.queues {
         let same = found.queues.iter().find(|(found, ..)| found == name);
         check(name, queue.known.there, same.is_some())?;
-        let args = queue.draw.args();
-        let is_same =
-            same.is_none_or(|(_, durable, found)| (*durable, found) == (queue.draw.durable, &args));
+        let args = plain(&queue.draw.args());
+        let is_same = same.is_none_or(|(_, durable, found)| {
+            (*durable, plain(found)) == (queue.draw.durable, args)
+        });
         ensure(is_same, NAME, || {
             format!("{:?} became {same:?}", queue.draw)
         })?;
@@ -126,4 +128,15 @@ pub(crate) fn when_started(history: &Amqp, found: &Found) -> Check {
     ensure(stranger.is_none(), NAME, || {
         format!("{stranger:?} was transient, or never there")
     })
+}
+
+/// Arguments by name: the doors write one number in different types.
+fn plain(args: &[u8]) -> BTreeMap<String, String> {
+    let entries = Table::new(args).unwrap_or_default().iter().flatten();
+    let entries = entries.map(|entry| {
+        let key = String::from_utf8_lossy(entry.key.as_bytes()).into_owned();
+        let number = entry.value.as_i64().map(|number| number.to_string());
+        (key, number.unwrap_or_else(|| format!("{:?}", entry.value)))
+    });
+    entries.collect()
 }

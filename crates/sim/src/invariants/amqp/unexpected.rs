@@ -1,7 +1,8 @@
-//! The broker speaks AMQP: frames parse, answers belong to methods, each confirm comes once, and
-//! channels and connections end for reasons that a correct client may meet.
+//! The broker speaks AMQP and FireMQ: frames parse, answers belong to requests, each confirm comes
+//! once, and channels and connections end for reasons that a correct client may meet.
 //!
-//! Source: the AMQP 0-9-1 specification, `amqp0-9-1.pdf`; `docs/amqp.md`, "Errors".
+//! Source: the AMQP 0-9-1 specification, `amqp0-9-1.pdf`; `docs/amqp.md`, "Errors"; `firemq.md`,
+//! "Replies" and "Publishing".
 
 use crate::failure::{Check, Violation, ensure};
 

@@ -2,10 +2,12 @@
 //!
 //! Source: `broker-model`: "one copy per queue"; `docs/amqp.md`, exchanges. A message that came
 //! back as unroutable is nowhere, and one whose transaction was rolled back neither; what is
-//! transient does not outlive the broker's process.
+//! transient does not outlive the broker's process. By another door than the one it went in by, a
+//! message says the same as far as that door can say it: `firemq.md`, "Interoperability with AMQP
+//! 0-9-1".
 
 use crate::failure::{Check, Violation, ensure};
-use crate::history::amqp::{Amqp, Arrived, Outcome, Published, origin_of};
+use crate::history::amqp::{Amqp, Arrived, Outcome, Published, Told, origin_of};
 
 pub(crate) const NAME: &str = "what AMQP delivers was published";
 
@@ -64,9 +66,25 @@ fn is_same(message: &Arrived, sent: &Published) -> Check {
     })?;
     // Who has come back says so in a header, `x-delivery-count`.
     let may_differ = !message.deaths.is_empty() || message.is_redelivered;
-    let is_same = may_differ || message.properties == sent.properties;
-    ensure(is_same, NAME, || {
-        format!("the properties of message {tag} have changed")
+    if message.door == sent.door && !may_differ {
+        return ensure(message.properties == sent.properties, NAME, || {
+            format!("the properties of message {tag} have changed")
+        });
+    }
+    let has_died = !message.deaths.is_empty();
+    let told = Told::read(message.door, &message.properties);
+    let told = told.map(|told| told.without_history(has_died));
+    let expected = Told::read(sent.door, &sent.properties);
+    let expected = expected.map(|told| {
+        let told = told.at(message.door, sent.is_persistent);
+        told.without_history(has_died)
+    });
+    ensure(told == expected, NAME, || {
+        format!(
+            "message {tag} went in by {:?} and came by {:?}, and says {told:?} instead of \
+             {expected:?}",
+            sent.door, message.door
+        )
     })
 }
 

@@ -27,7 +27,9 @@ impl OfAmqp {
             | Ask::Unbind(_)
             | Ask::Delete(_)
             | Ask::Purge(_) => change(line, ask),
-            Ask::Consume { tag, queue, no_ack } => tell(
+            Ask::Consume {
+                tag, queue, no_ack, ..
+            } => tell(
                 line,
                 &basic::Consume {
                     queue: short(queue),
@@ -52,6 +54,8 @@ impl OfAmqp {
                 },
             ),
             Ask::Settle { .. } => settle(line, ask),
+            // Prefetch is what holds consumers back here.
+            Ask::Credit(..) => {}
             Ask::Recover => tell(line, &basic::Recover { requeue: true }),
             Ask::Commit => tell(line, &tx::Commit {}),
             Ask::RollBack => tell(line, &tx::Rollback {}),
@@ -76,6 +80,7 @@ impl OfAmqp {
             is_mandatory,
             properties,
             body,
+            ..
         } = ask
         else {
             return;

@@ -6,6 +6,7 @@ use super::super::contents;
 use super::super::link::{Content, Delivered, Done, Said};
 use super::Incoming;
 use crate::failure::Violation;
+use crate::history::amqp::Door;
 use crate::invariants::amqp::unexpected;
 
 /// What a method means to a client.
@@ -51,6 +52,8 @@ pub(super) fn said(incoming: &Incoming) -> Result<Said, Violation> {
             Said::Closed(it.reply_code, it.reply_text.to_string())
         }
         Method::Connection(connection::Method::CloseOk(_)) => Said::Goodbye,
+        Method::Connection(connection::Method::Blocked(_)) => Said::Pause(true),
+        Method::Connection(connection::Method::Unblocked(_)) => Said::Pause(false),
         Method::Connection(_)
         | Method::Channel(_)
         | Method::Access(_)
@@ -101,7 +104,7 @@ const fn done(method: &Method<'_>) -> Option<Done> {
 }
 
 fn content(incoming: &Incoming) -> Result<Content, Violation> {
-    let (tag, deaths) = contents::read(&incoming.properties)?;
+    let (tag, deaths) = contents::read(Door::Amqp, &incoming.properties)?;
     Ok(Content {
         properties: incoming.properties.clone(),
         body: incoming.body.clone(),
