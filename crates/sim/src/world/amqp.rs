@@ -112,10 +112,31 @@ impl World {
         Ok(counted)
     }
 
+    /// Messages of AMQP's queues that are on their way to an exchange for dead letters: they are
+    /// no queue's, and come some time after a disk that was full has room again.
+    fn departing(&mut self) -> Result<u64, Violation> {
+        let mut all = 0;
+        for name in self.history.amqp.queues.keys().cloned().collect::<Vec<_>>() {
+            let message = None;
+            let answer = self.ask_at_rest(AdminRequest::Explain { name, message })?;
+            if let AdminReply::Explained(Ok(explanation)) = answer {
+                all += explanation.counts.departing;
+            }
+        }
+        Ok(all)
+    }
+
     /// Empties AMQP's queues, looks at what came, and removes them.
     pub(super) fn drain_amqp(&mut self) -> Check {
         if !self.history.amqp.is_there() {
             return Ok(());
+        }
+        let until = self.now.after_ms(DRAIN_MS_MAX);
+        while self.departing()? > 0 {
+            ensure(self.now < until, recovers::NAME, || {
+                "AMQP's dead letters do not leave".to_owned()
+            })?;
+            self.wait()?;
         }
         let mut before = self.count_amqp()?;
         counts::before_drain(&self.history.amqp, &before)?;
@@ -137,7 +158,7 @@ impl World {
             self.calm()?;
             self.finish_amqp()?;
             let counted = self.count_amqp()?;
-            if counted.values().all(|counted| *counted == (0, 0)) {
+            if counted.values().all(|counted| *counted == (0, 0)) && self.departing()? == 0 {
                 break;
             }
             self.note_conns();
