@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 
 use crate::holds::Holds;
 use crate::queues::QueueIndex;
+use crate::schedule::Taker;
 use crate::{ConnId, ConnLimits, LeaseMode, Millis, PoolChange, QueueId, SubId, ThrottleSpec};
 
 /// A connection as the scheduler sees it.
@@ -24,6 +25,13 @@ pub(crate) struct Conn {
     pub(crate) owned: Vec<QueueId>,
     /// Limits that several of its consumers share: deliveries still allowed. Others have none.
     pools: BTreeMap<u32, i64>,
+}
+
+/// A consumer that ends with the first turn in which it gets something.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Once {
+    /// How long its leases last; `None` = the queue's visibility timeout.
+    pub(crate) lease_ms: Option<u64>,
 }
 
 /// What a consumer is.
@@ -141,15 +149,19 @@ impl Consumers {
         (conn.id == it.sub.conn).then_some((it, conn))
     }
 
-    /// Number and lease mode of a consumer that was in line, if it can take a message; it is not in
-    /// line any more if it cannot.
-    pub(crate) fn ready(&mut self, consumer: u32) -> Option<(u64, LeaseMode)> {
+    /// What a consumer that was in line takes messages for, if it can take one; it is not in line
+    /// any more if it cannot.
+    pub(crate) fn ready(&mut self, consumer: u32) -> Option<Taker> {
         let (it, conn) = self.with_conn(consumer)?;
         if !it.can_take(conn) {
             it.is_ready = false;
             return None;
         }
-        Some((it.number, it.terms.lease))
+        Some(Taker {
+            number: it.number,
+            lease: it.terms.lease,
+            lease_ms: it.terms.once.and_then(|once| once.lease_ms),
+        })
     }
 
     pub(crate) fn find(&self, sub: SubId) -> Option<u32> {
@@ -244,6 +256,8 @@ pub(crate) struct Terms {
     /// What it may take at first; `None` = unlimited.
     pub(crate) credit: Option<u32>,
     pub(crate) lease: LeaseMode,
+    /// It asked once, and is no subscription.
+    pub(crate) once: Option<Once>,
     /// The limit that it shares with others of its connection.
     pub(crate) pool: Option<u32>,
     /// Higher ones are served first.

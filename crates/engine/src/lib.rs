@@ -39,6 +39,7 @@ mod message_ids;
 mod moves;
 mod on_admin;
 mod on_get;
+mod on_pop;
 mod on_publish;
 mod on_settle;
 mod on_subscribe;
@@ -120,7 +121,7 @@ pub use script::{
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult, Settlement};
 pub use subscribe::{
-    GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec,
+    GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec, Take,
 };
 pub use throttle::{
     BucketStats, MissingThrottleKey, ThrottleLimit, ThrottleNotFound, ThrottleSpec, ThrottleStats,

@@ -1,4 +1,4 @@
-//! One message without a subscription; limits that consumers share.
+//! One message at once, without a subscription; limits that consumers share.
 //!
 //! What a connection got and has not settled hangs on a consumer that is none: one for each queue
 //! it gets from, there while it holds something.
@@ -10,17 +10,31 @@ use crate::queues::QueueIndex;
 use crate::schedule::{PassScratch, Picked, Taker, add_item, new_batch};
 use crate::{
     ConnId, DeliveryBatch, Event, GetError, GetSpec, Got, LeaseMode, Lsn, PoolChange, ReplyTo,
-    SubId, TopologyCode,
+    SubId, Take, TopologyCode,
 };
 
 impl Engine {
     pub(crate) fn on_get(&mut self, cx: &mut Cx<'_>, reply: ReplyTo, spec: &GetSpec) {
         let named = self.named_queue(reply.conn, (spec.vhost, &spec.queue));
         let (after, result) = match named {
-            Ok(index) => {
-                let (after, got) = self.get(cx, index, (reply, spec));
-                (after, Ok(got))
-            }
+            Ok(index) => match spec.take {
+                Take::Leased { .. } => return self.pop(cx, index, (reply, spec.take)),
+                Take::Look { max } => {
+                    let batch = self.look(cx, index, max);
+                    let queue = self.queues.at(index);
+                    let remaining = queue.depth();
+                    (queue.stored_lsn, Ok(Got { batch, remaining }))
+                }
+                Take::NoAck => {
+                    let (after, got) = self.get(cx, index, (reply, None));
+                    (after, Ok(got))
+                }
+                Take::Held { ack_timeout_ms } => {
+                    let getter = self.getter(index, (reply, ack_timeout_ms));
+                    let (after, got) = self.get(cx, index, (reply, Some(getter)));
+                    (after, Ok(got))
+                }
+            },
             Err(error) if error.code == TopologyCode::NotFound => {
                 (self.queues.last_lsn, Err(GetError::NotFound))
             }
@@ -34,17 +48,17 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         index: QueueIndex,
-        (reply, spec): (ReplyTo, &GetSpec),
+        (reply, getter): (ReplyTo, Option<(u32, u64)>),
     ) -> (Lsn, Got) {
         self.queues.at_mut(index).used_at = cx.now;
-        let getter = (!spec.no_ack).then(|| self.getter(index, (reply, spec)));
         let taker = Taker {
             number: getter.map_or(0, |(_, number)| number),
-            lease: if spec.no_ack {
-                LeaseMode::NoAck
-            } else {
+            lease: if getter.is_some() {
                 LeaseMode::Connection
+            } else {
+                LeaseMode::NoAck
             },
+            lease_ms: None,
         };
         let mut pass = core::mem::take(&mut self.pass);
         pass.allow_reads();
@@ -107,7 +121,11 @@ impl Engine {
     }
 
     /// The one that holds what a connection gets from a queue.
-    fn getter(&mut self, index: QueueIndex, (reply, spec): (ReplyTo, &GetSpec)) -> (u32, u64) {
+    fn getter(
+        &mut self,
+        index: QueueIndex,
+        (reply, ack_timeout_ms): (ReplyTo, Option<u64>),
+    ) -> (u32, u64) {
         let sub = SubId {
             conn: reply.conn,
             token: reply.token,
@@ -123,9 +141,10 @@ impl Engine {
         let terms = Terms {
             credit: Some(0),
             lease: LeaseMode::Connection,
+            once: None,
             pool: None,
             priority: 0,
-            ack_timeout_ms: self.ack_timeout_ms(index, spec.ack_timeout_ms),
+            ack_timeout_ms: self.ack_timeout_ms(index, ack_timeout_ms),
             throttles: Box::default(),
         };
         let getter = self.consumers.insert(sub, index, (terms, Standing::Getter));

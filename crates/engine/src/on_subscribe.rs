@@ -25,6 +25,7 @@ impl Engine {
         let terms = Terms {
             credit: spec.credit,
             lease: spec.lease,
+            once: None,
             pool: spec.pool,
             priority: spec.priority,
             ack_timeout_ms: self.ack_timeout_ms(index, spec.ack_timeout_ms),

@@ -8,6 +8,7 @@
 use crate::consumers::{Consumer, Standing};
 use crate::dead_letter::Reason;
 use crate::engine::{Cx, Engine};
+use crate::on_pop::queue_gone;
 use crate::queue::Queue;
 use crate::queue::entries::{Flags, Place, Slot};
 use crate::queues::QueueIndex;
@@ -43,6 +44,7 @@ impl Engine {
             return;
         };
         let (index, was_live) = (it.queue, it.standing == Standing::Live);
+        let once = it.terms.once.is_some();
         let stays = held == Held::Keep && it.holds.len() > 0;
         if was_live {
             self.leave_queue(cx, index, consumer);
@@ -54,7 +56,7 @@ impl Engine {
             self.requeue_held(cx, index, consumer);
             self.drop_consumer(index, consumer);
         }
-        if was_live && self.delete_if_left(cx, index) {
+        if was_live && !once && self.delete_if_left(cx, index) {
             return;
         }
         self.choose_active(index);
@@ -205,9 +207,13 @@ impl Engine {
                 continue;
             }
             self.withdraw(cx.now, index, &it.terms.throttles);
-            let event = Event::SubscriptionEnded {
-                token: it.sub.token,
-                reason: SubscriptionEnd::QueueDeleted,
+            let event = if it.terms.once.is_some() {
+                queue_gone(it.sub.token)
+            } else {
+                Event::SubscriptionEnded {
+                    token: it.sub.token,
+                    reason: SubscriptionEnd::QueueDeleted,
+                }
             };
             cx.emit(it.sub.conn, after, event);
         }
@@ -244,6 +250,9 @@ impl Engine {
             return;
         };
         it.alarm = None;
+        if it.terms.once.is_some() {
+            return self.end_wait(cx, consumer);
+        }
         let Some(timeout_ms) = it.terms.ack_timeout_ms else {
             return;
         };

@@ -51,7 +51,7 @@ pub enum Event {
     Got {
         /// The request's token.
         token: u32,
-        /// At most one message.
+        /// The messages, or that there are none.
         result: Result<Got, GetError>,
     },
     /// Answer to `Subscribe`: always before the first delivery.

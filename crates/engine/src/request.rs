@@ -72,7 +72,7 @@ pub enum Request {
         /// What becomes of its messages.
         held: Held,
     },
-    /// One message at once, or none. Answer: `Got`.
+    /// Messages that are ready, or a look at them. Answer: `Got`.
     Get {
         /// Where the answer goes.
         reply: ReplyTo,

@@ -17,8 +17,8 @@ use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::throttle::{self, Admission, Scratch};
 use crate::{
-    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, LeaseMode, Lsn, Millis, Ordering, Span,
-    SubId,
+    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, Got, LeaseMode, Lsn, Millis, Ordering,
+    Span, SubId,
 };
 
 /// Buffers used again in every pass.
@@ -31,6 +31,10 @@ pub(crate) struct PassScratch {
     batches: Vec<OpenBatch>,
     /// Positions leased without a timeout.
     pub(crate) untimed: Vec<u64>,
+    /// Ends of leases that are as long as was asked for, with their positions.
+    asked: Vec<(Millis, u64)>,
+    /// Consumers that asked once and were given something.
+    served: Vec<u32>,
     /// Messages that are gone once they are delivered.
     pub(crate) gone: Vec<Slot>,
     /// Pages that this pass may still read.
@@ -44,6 +48,8 @@ pub(crate) struct Taker {
     /// The consumer's number; of one without a lease it does not matter.
     pub(crate) number: u64,
     pub(crate) lease: LeaseMode,
+    /// How long a timed lease lasts; `None` = the queue's visibility timeout.
+    pub(crate) lease_ms: Option<u64>,
 }
 
 /// What was taken out of a queue.
@@ -129,17 +135,23 @@ impl Engine {
             }
         }
         let after = self.write_leases(cx, index, &mut pass);
+        let remaining = self.queues.at(index).depth();
         for open in pass.batches.drain(..) {
+            let (token, batch) = (open.sub.token, open.batch);
+            let mut event = Event::Delivery { token, batch };
             if let Some(it) = self.consumers.at_mut(open.consumer) {
                 it.batch = u32::MAX;
+                if it.terms.once.is_some() {
+                    pass.served.push(open.consumer);
+                    event = as_answer(event, remaining);
+                }
             }
-            let event = Event::Delivery {
-                token: open.sub.token,
-                batch: open.batch,
-            };
             cx.emit(open.sub.conn, after, event);
         }
+        let mut served = core::mem::take(&mut pass.served);
         self.pass = pass;
+        self.end_served(cx, &mut served);
+        self.pass.served = served;
     }
 
     /// Delivers one message to the consumer whose turn it is.
@@ -151,11 +163,11 @@ impl Engine {
         let Some(consumer) = queue.turns.front() else {
             return Served::Nothing;
         };
-        let Some((number, lease)) = self.consumers.ready(consumer) else {
+        let Some(taker) = self.consumers.ready(consumer) else {
             queue.turns.pop_front();
             return Served::One;
         };
-        match self.pick_for(cx, index, Taker { number, lease }, pass) {
+        match self.pick_for(cx, index, taker, pass) {
             Picked::Again => Served::One,
             Picked::InPage(lane) => Served::InPage(lane),
             Picked::Nothing => Served::Nothing,
@@ -224,6 +236,9 @@ impl Engine {
         let mut alarm = None;
         let durable = !entry.flags.has(Flags::TRANSIENT);
         match it.terms.lease {
+            LeaseMode::Timed if durable && it.terms.once.is_some() => {
+                pass.asked.push((expires_at, entry.position));
+            }
             LeaseMode::Timed if durable => pass.positions.push(entry.position),
             LeaseMode::Timed => {}
             LeaseMode::Connection => {
@@ -290,6 +305,7 @@ impl Engine {
         if !queue.remembers_deliveries() {
             pass.positions.clear();
             pass.untimed.clear();
+            pass.asked.clear();
         }
         let before = queue.last_lsn;
         self.write_leased(cx, index, pass);
@@ -311,7 +327,17 @@ impl Engine {
         let queue = self.queues.at(index);
         let timed_end = cx.now.after_ms(queue.config.lease_ms);
         let id = queue.identity.id;
-        for (positions, end) in [(&mut pass.positions, timed_end), (&mut pass.untimed, NEVER)] {
+        pass.asked.sort_unstable();
+        let mut asked: Vec<(Millis, Vec<u64>)> = Vec::new();
+        for (end, position) in pass.asked.drain(..) {
+            match asked.last_mut().filter(|last| last.0 == end) {
+                Some((_, positions)) => positions.push(position),
+                None => asked.push((end, vec![position])),
+            }
+        }
+        let asked = asked.iter_mut().map(|(end, positions)| (positions, *end));
+        let others = [(&mut pass.positions, timed_end), (&mut pass.untimed, NEVER)];
+        for (positions, end) in others.into_iter().chain(asked) {
             if positions.is_empty() {
                 continue;
             }
@@ -330,7 +356,7 @@ impl Queue {
     /// Takes the next message for a consumer, with the end of its lease.
     fn take_for(&mut self, taker: Taker, now: Millis) -> (Millis, Taken) {
         let expires_at = match taker.lease {
-            LeaseMode::Timed => now.after_ms(self.config.lease_ms),
+            LeaseMode::Timed => now.after_ms(taker.lease_ms.unwrap_or(self.config.lease_ms)),
             LeaseMode::Connection | LeaseMode::NoAck => NEVER,
         };
         let taken = match taker.lease {
@@ -341,6 +367,16 @@ impl Queue {
         };
         (expires_at, taken)
     }
+}
+
+/// Messages for who asked once.
+fn as_answer(event: Event, remaining: u64) -> Event {
+    if let Event::Delivery { token, batch } = event {
+        let batch = Some(batch);
+        let result = Ok(Got { batch, remaining });
+        return Event::Got { token, result };
+    }
+    event
 }
 
 pub(crate) fn new_batch(

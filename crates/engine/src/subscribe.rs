@@ -60,23 +60,57 @@ pub enum PoolChange {
     Add(i64),
 }
 
-/// One message is asked for, without a subscription.
+/// Messages are asked for, without a subscription.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GetSpec {
     /// The queue's virtual host.
     pub vhost: VhostId,
     /// The queue's name.
     pub queue: String,
-    /// The message is gone once it is delivered.
-    pub no_ack: bool,
-    /// How long it may be held unsettled.
-    pub ack_timeout_ms: Option<u64>,
+    /// How many, and what becomes of them.
+    pub take: Take,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// One message, which is gone once it is delivered.
+    NoAck,
+    /// One message, held until its connection settles it or is gone.
+    Held {
+        /// How long it may be held unsettled.
+        ack_timeout_ms: Option<u64>,
+    },
+    /// Messages with a lease that outlives the connection ([`LeaseMode::Timed`]). Who has to wait
+    /// is served in the order of arrival; [`crate::Request::Unsubscribe`] with the request's token
+    /// ends the wait without an answer.
+    Leased {
+        /// How many at most; as many as are ready, or become so together.
+        max: u32,
+        /// How long the leases last; `None` = the queue's visibility timeout.
+        lease_ms: Option<u64>,
+        /// How long to wait for the first one.
+        wait_ms: u64,
+    },
+    /// The messages that would be delivered next, without taking them.
+    Look {
+        /// How many at most; fewer when the rest is not in memory.
+        max: u32,
+    },
+}
+
+impl Default for Take {
+    fn default() -> Self {
+        Self::Held {
+            ack_timeout_ms: None,
+        }
+    }
 }
 
 /// The answer to a [`GetSpec`].
 #[derive(Clone, Debug, Default)]
 pub struct Got {
-    /// One message; `None` when none is ready.
+    /// The messages; `None` when none is ready.
     pub batch: Option<DeliveryBatch>,
     /// Ready messages that are left.
     pub remaining: u64,

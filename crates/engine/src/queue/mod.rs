@@ -21,6 +21,7 @@ pub(crate) mod leases;
 mod limits;
 pub(crate) mod lines;
 mod long_lane;
+pub(crate) mod looks;
 mod oldest;
 pub(crate) mod page_ref;
 pub(crate) mod page_walks;

@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, ContentRead, DeliveryBatch, Engine, EngineConfig,
-    Event, Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch, PublishItem,
-    PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch, SettleItem,
-    SettleQueue, SettleResult, Settlement, Span, SubId, SubscribeSpec,
+    Event, Got, Journal, LeaseMode, Lsn, MessageId, Millis, Output, PageSlot, PublishBatch,
+    PublishItem, PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch,
+    SettleItem, SettleQueue, SettleResult, Settlement, Span, SubId, SubscribeSpec,
 };
 
 /// Records with their positions; a record's position is that of its first byte.
@@ -317,8 +317,16 @@ impl Harness {
     /// The deliveries among these outputs leave now.
     pub(crate) fn release(&mut self, out: &mut [Output]) {
         for output in out {
-            if let Event::Delivery { batch, .. } = &mut output.event {
-                self.engine.released(self.now, batch);
+            match &mut output.event {
+                Event::Delivery { batch, .. }
+                | Event::Got {
+                    result:
+                        Ok(Got {
+                            batch: Some(batch), ..
+                        }),
+                    ..
+                } => self.engine.released(self.now, batch),
+                _ => {}
             }
         }
     }

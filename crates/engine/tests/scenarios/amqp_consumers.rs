@@ -1,7 +1,7 @@
 //! Consumers of AMQP and FireMQ: what they hold, who is served first, and when they end.
 
 use tanda_engine::{
-    GetError, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeError, SubscribeSpec,
+    GetError, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeError, SubscribeSpec, Take,
 };
 use tanda_wire::amqp::Value;
 
@@ -109,7 +109,7 @@ fn a_get_is_settled_like_a_delivery_and_returns_with_its_connection() {
     assert_eq!(b.get(d, "jobs"), ("b".to_owned(), 1));
     let gone = GetSpec {
         queue: "jobs".to_owned(),
-        no_ack: true,
+        take: Take::NoAck,
         ..GetSpec::default()
     };
     assert_eq!(b.get_as(d, gone), ("c".to_owned(), 0));

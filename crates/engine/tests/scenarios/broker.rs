@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, DeliveryItem, Event,
-    Form, LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec,
+    Form, Got, LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec,
     QueueStats, Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId,
     SubscribeSpec, ThrottleSpec,
 };
@@ -381,6 +381,19 @@ impl Broker {
             Event::Delivery { token, batch } => {
                 let items = batch.items.iter().map(|item| self.item(item));
                 format!("{}: {}", name(*token), items.collect::<Vec<_>>().join(" "))
+            }
+            Event::Got { token, result } => {
+                let name = name(*token);
+                match result {
+                    Ok(Got { batch: None, .. }) => format!("{name} gets nothing"),
+                    Ok(Got {
+                        batch: Some(batch), ..
+                    }) => {
+                        let items = batch.items.iter().map(|item| self.item(item));
+                        format!("{name} gets {}", items.collect::<Vec<_>>().join(" "))
+                    }
+                    Err(error) => format!("{name}: {error:?}"),
+                }
             }
             Event::SubscriptionEnded { token, reason } => format!("{} {reason:?}", name(*token)),
             other => format!("{other:?}"),

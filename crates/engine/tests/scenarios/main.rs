@@ -29,6 +29,7 @@ mod leases;
 mod log_release;
 mod ordering;
 mod paging;
+mod pops;
 mod retry;
 mod room_for_doors;
 mod script_enqueue;

@@ -7,7 +7,8 @@ use tanda_engine::{
     AdminReply, AdminRequest, BindingSpec, DeclareQueue, DeliveryBatch, Destination, Event,
     ExchangeSpec, Form, GetSpec, NewTopicPermissions, NewUser, NewVhostPermissions, PasswordChange,
     PasswordHash, PublishBatch, PublishItem, PublishTarget, ReplyTo, Request, SettleBatch,
-    SettleItem, SettleQueue, Settlement, TopicPermissions, UserRequest, VhostId, VhostPermissions,
+    SettleItem, SettleQueue, Settlement, Take, TopicPermissions, UserRequest, VhostId,
+    VhostPermissions,
 };
 use tanda_wal::mem_disk::MemDisk;
 
@@ -293,8 +294,7 @@ fn get(world: &mut World, (vhost, queue): (VhostId, &str), no_ack: bool) -> Opti
     let spec = GetSpec {
         vhost,
         queue: queue.to_owned(),
-        no_ack,
-        ack_timeout_ms: None,
+        take: if no_ack { Take::NoAck } else { Take::default() },
     };
     let reply = ReplyTo { conn, token };
     world.handle(Request::Get { reply, spec });

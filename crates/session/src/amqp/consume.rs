@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tanda_engine::{
-    AdminRequest, DeclareQueue, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeSpec,
+    AdminRequest, DeclareQueue, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeSpec, Take,
     ThrottleSpec,
 };
 use tanda_wire::amqp::{Arguments, ReplyCode, basic};
@@ -400,8 +400,13 @@ impl Open {
         let spec = GetSpec {
             vhost: link.vhost,
             queue,
-            no_ack: get.no_ack,
-            ack_timeout_ms: link.config.ack_timeout_ms.filter(|_| !get.no_ack),
+            take: if get.no_ack {
+                Take::NoAck
+            } else {
+                Take::Held {
+                    ack_timeout_ms: link.config.ack_timeout_ms,
+                }
+            },
         };
         let reply = link.reply_to(token);
         link.requests.push(Request::Get { reply, spec });

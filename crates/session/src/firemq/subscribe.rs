@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tanda_engine::{
-    AdminRequest, DeclareQueue, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeSpec,
+    AdminRequest, DeclareQueue, GetSpec, Held, LeaseMode, PoolChange, Request, SubscribeSpec, Take,
 };
 use tanda_wire::amqp::Table;
 use tanda_wire::firemq::ReplyCode;
@@ -243,8 +243,13 @@ impl Open {
         let spec = GetSpec {
             vhost: link.vhost,
             queue: queue.clone(),
-            no_ack: get.no_ack,
-            ack_timeout_ms: link.config.ack_timeout_ms.filter(|_| !get.no_ack),
+            take: if get.no_ack {
+                Take::NoAck
+            } else {
+                Take::Held {
+                    ack_timeout_ms: link.config.ack_timeout_ms,
+                }
+            },
         };
         let token = link.pending.insert(Waiting::Call {
             rid: get.rid,

@@ -1,6 +1,6 @@
 //! `deliver`, `get` and `get_ok`.
 
-use tanda_engine::{Event, Form, GetError, Got, Request, TopologyCode};
+use tanda_engine::{Event, Form, GetError, Got, Request, Take, TopologyCode};
 use tanda_wire::firemq::consume::{Get, Subscribe};
 use tanda_wire::firemq::{Properties, Value};
 
@@ -23,8 +23,16 @@ fn getting(peer: &mut Peer, get: &Get<'_>) -> u32 {
         panic!("{request:?}")
     };
     assert_eq!((spec.vhost, spec.queue.as_str()), (VHOST, get.queue));
-    assert_eq!(spec.no_ack, get.no_ack);
-    assert_eq!(spec.ack_timeout_ms.is_none(), get.no_ack);
+    assert_eq!(spec.take == Take::NoAck, get.no_ack);
+    let is_held = |take| {
+        matches!(
+            take,
+            Take::Held {
+                ack_timeout_ms: Some(_)
+            }
+        )
+    };
+    assert_eq!(is_held(spec.take), !get.no_ack);
     reply.token
 }
 
