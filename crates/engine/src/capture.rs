@@ -2,9 +2,9 @@
 //! engine goes on ([ADR 5](../../../docs/adr/0005-snapshots-pages-cold-segments.md)).
 //!
 //! Messages are captured exactly as they were ([`crate::queue::capture`]). What is set as a whole
-//! by its records (a queue's policies and positions, runtime configuration, API keys, users,
-//! virtual hosts, exchanges and bindings, the shard's switches, what a key weighs, remembered keys)
-//! may be newer than the position: the records after it set it again.
+//! by its records (a queue's policies and positions, runtime configuration, API keys, users, what
+//! keys hold, virtual hosts, exchanges and bindings, the shard's switches, what a fairness key
+//! weighs, remembered keys) may be newer than the position: the records after it set it again.
 
 use core::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -44,6 +44,8 @@ enum Stage {
     Topology(Cursor),
     /// Users after this one; before the first of them what is remembered of those that are gone.
     Users(Option<Arc<str>>),
+    /// Keys behind this place.
+    Keyspaces(crate::keyspace::Cursor),
     /// Buckets of throttles from this one on.
     Buckets(u32),
     /// A queue's own record; from here on of each queue.
@@ -114,10 +116,15 @@ impl Engine {
                     let next = self.users.capture(capture.now, after.as_deref(), out);
                     let is_over = next.is_none();
                     capture.stage = if is_over {
-                        Stage::Buckets(0)
+                        Stage::Keyspaces(crate::keyspace::Cursor::default())
                     } else {
                         Stage::Users(next)
                     };
+                }
+                Stage::Keyspaces(cursor) => {
+                    let spaces = &self.keyspaces;
+                    let next = spaces.capture(capture.now, cursor, &mut left, out);
+                    capture.stage = next.map_or(Stage::Buckets(0), Stage::Keyspaces);
                 }
                 Stage::Buckets(from) => {
                     let as_of = (capture.now, capture.position);
@@ -240,6 +247,7 @@ impl Engine {
             | Stage::ApiKeys(_)
             | Stage::Topology(_)
             | Stage::Users(_)
+            | Stage::Keyspaces(_)
             | Stage::Buckets(_)
             | Stage::Record => {
                 out.extend(self.queue_record(capture.queue, capture.now));

@@ -139,6 +139,8 @@ pub struct Limits {
     pub exchanges_max: u32,
     /// Bindings of all exchanges.
     pub bindings_max: u32,
+    /// Keys of a virtual host.
+    pub keys_max: u32,
 }
 
 impl Default for Limits {
@@ -168,6 +170,7 @@ impl Default for Limits {
             vhosts_max: 1_000,
             exchanges_max: 100_000,
             bindings_max: 1_000_000,
+            keys_max: 100_000_000,
         }
     }
 }

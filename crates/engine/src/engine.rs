@@ -12,6 +12,7 @@ use crate::dead_letter::RefusedMessage;
 use crate::graveyard::Graveyard;
 use crate::jobs::Job;
 use crate::keys::Keys;
+use crate::keyspace::Keyspaces;
 use crate::message_ids::MessageIds;
 use crate::paging::{Paging, WRITES_MAX};
 use crate::queue::Queue;
@@ -48,6 +49,7 @@ pub struct Engine {
     pub(crate) runtime: Arc<BTreeMap<String, String>>,
     pub(crate) keys: Keys,
     pub(crate) users: Users,
+    pub(crate) keyspaces: Keyspaces,
     pub(crate) topology: Topology,
     pub(crate) routes: RouteScratch,
     pub(crate) shard: ShardState,
@@ -124,6 +126,7 @@ impl Engine {
             runtime: Arc::default(),
             keys: Keys::new(&hasher),
             users: Users::new(),
+            keyspaces: Keyspaces::new(&hasher),
             topology: Topology::new(&hasher),
             routes: RouteScratch::default(),
             shard: ShardState::default(),
@@ -192,6 +195,13 @@ impl Engine {
                 settle,
             } => self.on_transaction(cx, reply, (&publish, &settle)),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
+            Request::Keys { reply, request } => self.on_keys(cx, reply, *request),
+            Request::CancelKeys { reply } => self.on_cancel_keys(cx, reply),
+            Request::KeysUndelivered {
+                reply,
+                vhost,
+                answer,
+            } => self.on_keys_undelivered(cx, reply, (vhost, *answer)),
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
         self.run_departures(cx);
@@ -207,6 +217,7 @@ impl Engine {
         let cx = &mut Cx { now, journal, out };
         self.run_alarms(cx);
         self.run_timers(cx);
+        self.run_keys(cx);
         self.run_throttles(cx);
         self.dismantle(cx);
         self.run_returns(cx);
@@ -219,6 +230,7 @@ impl Engine {
         let timer_due = self.next_timer().is_some_and(|at| at <= now);
         timer_due
             || self.throttles.has_work(now)
+            || self.keyspaces.has_work(now)
             || !self.runnable.is_empty()
             || self.has_full_lanes()
             || self.has_departures()
@@ -232,7 +244,8 @@ impl Engine {
     /// When `run` has something to do although no request comes.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Millis> {
-        let times = [self.next_timer(), self.throttles.next_time()];
+        let keys = self.keyspaces.next_time();
+        let times = [self.next_timer(), self.throttles.next_time(), keys];
         times.into_iter().flatten().min()
     }
 
@@ -246,7 +259,7 @@ impl Engine {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
-        let config = config + self.users.memory_bytes();
+        let config = config + self.users.memory_bytes() + self.keyspaces.memory_bytes();
         let config = config + self.topology.memory_bytes();
         let records = self.record.capacity() + self.store.record.capacity();
         let scratch = records + self.atomic.memory_bytes();
@@ -334,6 +347,7 @@ impl Engine {
     pub fn assert_invariants(&self) {
         self.keys.assert_invariants();
         self.users.assert_invariants();
+        self.keyspaces.assert_invariants();
         self.topology.assert_invariants(|id, vhost| {
             let index = self.queues.index_of(id);
             let queue = index.map(|index| self.queues.at(index));

@@ -1,7 +1,8 @@
 //! The broker as a state machine.
 //!
 //! Owns queues, their messages, scheduling, leases, retries, deduplication, dead letters, runtime
-//! configuration and statistics. It refuses to know protocols, sockets, files, threads and clocks:
+//! configuration, statistics and keys of typed data. It refuses to know protocols, sockets, files,
+//! threads and clocks:
 //! requests and time come in as arguments, records go to a [`Journal`], effects come out as
 //! [`Output`] values that say which log position they must wait for.
 //!
@@ -35,6 +36,7 @@ mod jobs;
 mod journal;
 mod key;
 mod keys;
+mod keyspace;
 mod message_ids;
 mod moves;
 mod on_admin;
@@ -99,6 +101,11 @@ pub use journal::{ContentRead, Journal};
 pub use keys::{
     AclOf, ApiKey, ApiKeyId, ApiKeyInfo, ApiKeyNotFound, Bootstrapped, Caller, CreateApiKeyError,
     CredentialError, Grant, KeyHash, KeyTable, NewApiKey, Permission, SetAclError,
+};
+pub use keyspace::{
+    AddedPart, Condition, Datum, DatumForm, KeyAnswer, KeyError, KeyOp, KeyRead, KeyRequest,
+    KeyScan, KeyType, KeyWrite, ListSide, Places, RankingPart, RankingSpan, RemovedPart, TakenFrom,
+    VersionedDatum,
 };
 pub use output::{DeliveryBatch, DeliveryItem, Event, Output, SubscriptionEnd};
 pub use page::page_bytes;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    AdminReply, ConnId, Content, Form, GetError, Got, Lsn, MessageId, Millis, PublishResult,
-    QueueId, SettleResult, Span, SubscribeError,
+    AdminReply, ConnId, Content, Form, GetError, Got, KeyAnswer, KeyError, Lsn, MessageId, Millis,
+    PublishResult, QueueId, SettleResult, Span, SubscribeError, VhostId,
 };
 
 /// One effect. It may leave only when the log is durable up to `after`.
@@ -88,6 +88,15 @@ pub enum Event {
         token: u32,
         /// The answer.
         reply: Box<AdminReply>,
+    },
+    /// Answer to `Keys`.
+    Keys {
+        /// The request's token.
+        token: u32,
+        /// The virtual host.
+        vhost: VhostId,
+        /// What the command came to.
+        result: Box<Result<KeyAnswer, KeyError>>,
     },
     /// The log failed: nothing sent from now on can be confirmed. The token's request, if any,
     /// has an unknown outcome.

@@ -78,6 +78,8 @@ pub(crate) enum Kind {
     Permission = 26,
     /// Records that happened together: all of them count, or none.
     Atomic = 27,
+    /// What became of keys of a virtual host.
+    Keys = 28,
 }
 
 impl Kind {
@@ -110,6 +112,7 @@ impl Kind {
             25 => Self::User,
             26 => Self::Permission,
             27 => Self::Atomic,
+            28 => Self::Keys,
             _ => return None,
         })
     }

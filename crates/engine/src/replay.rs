@@ -20,7 +20,7 @@ use crate::queue::{KeepKey, NewMessage, Unclassified, Weighs};
 use crate::queues::QueueIndex;
 use crate::record::{Header, Kind, MoveReason, Reader};
 use crate::throttle::Pending;
-use crate::topology::read_exchanges;
+use crate::topology::{read_exchanges, vhost_gone};
 use crate::{Lsn, MessageId, Millis, PageSlot, QueueId, Rebalancing, ReplayError};
 
 /// What replay remembers until the end of recovery.
@@ -162,7 +162,11 @@ impl Engine {
             Kind::Throttle => self.apply_throttle(rec, at, header, &mut reader),
             Kind::ApiKey => self.keys.apply_key(&mut reader),
             Kind::Acl => self.keys.apply_acl(&mut reader),
+            Kind::Keys => self.keyspaces.apply(&mut reader),
             Kind::Vhost => {
+                if let Some(gone) = vhost_gone(reader) {
+                    self.keyspaces.apply_vhost_gone(gone);
+                }
                 if let Some(gone) = self.topology.apply_vhost(&mut reader)? {
                     self.users.forget_vhost(&gone);
                 }

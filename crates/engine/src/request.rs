@@ -1,8 +1,8 @@
 //! What connections ask of the engine.
 
 use crate::{
-    AdminRequest, ConnId, GetSpec, Held, PoolChange, PublishBatch, ReplyTo, ScriptJob,
-    ScriptOutcome, SettleBatch, SubId, SubscribeSpec,
+    AdminRequest, ConnId, GetSpec, Held, KeyAnswer, KeyRequest, PoolChange, PublishBatch, ReplyTo,
+    ScriptJob, ScriptOutcome, SettleBatch, SubId, SubscribeSpec, VhostId,
 };
 
 /// Bounds of one connection, set by its session.
@@ -104,6 +104,29 @@ pub enum Request {
         /// The request.
         request: AdminRequest,
     },
+    /// A command on keys. Answer: `Keys`, at once or after a wait.
+    Keys {
+        /// Where the answer goes. One that waits is known by it.
+        reply: ReplyTo,
+        /// The command.
+        request: Box<KeyRequest>,
+    },
+    /// A command on keys that waits is to answer that it was cancelled; one that does not wait (any
+    /// more) answers as it does. No answer of its own.
+    CancelKeys {
+        /// That of the command.
+        reply: ReplyTo,
+    },
+    /// What a `Keys` event brought never reached the client, whose connection is gone: an item goes
+    /// back to its place, a lock to who waits for it. Of several the newest first. No answer.
+    KeysUndelivered {
+        /// That of the command.
+        reply: ReplyTo,
+        /// That of the event.
+        vhost: VhostId,
+        /// What it brought.
+        answer: Box<KeyAnswer>,
+    },
     /// A job of [`crate::Engine::take_script_jobs`] is done. Must not be refused for want of room:
     /// answers wait for it. No answer.
     ScriptDone {
@@ -125,7 +148,10 @@ impl Request {
             Self::Transaction {
                 publish, settle, ..
             } => BASE + publish.weight_bytes() + settle.weight_bytes(),
+            Self::Keys { request, .. } => BASE + request.weight_bytes(),
             Self::Connect { .. }
+            | Self::CancelKeys { .. }
+            | Self::KeysUndelivered { .. }
             | Self::Disconnect { .. }
             | Self::Drained { .. }
             | Self::Subscribe { .. }

@@ -81,7 +81,8 @@ impl Engine {
             | Kind::Image
             | Kind::Remembered
             | Kind::Classified
-            | Kind::Atomic => self.replay(at, record).map(|()| 0),
+            | Kind::Atomic
+            | Kind::Keys => self.replay(at, record).map(|()| 0),
         }
     }
 
@@ -136,6 +137,7 @@ impl Engine {
         let Some(mut recovery) = self.recovery.take() else {
             return Vec::new();
         };
+        self.keyspaces.mend();
         let unnamed = recovery.queues.iter().filter(|(_, kept)| !kept.named);
         let mut unnamed: Vec<_> = unnamed.map(|(index, _)| *index).collect();
         unnamed.sort_by_key(|index| self.queues.at(*index).identity.id);

@@ -33,6 +33,9 @@ impl Engine {
         for (_, queue) in self.queues.iter() {
             self.topology.name_lost_vhost(queue.identity.vhost);
         }
+        for vhost in self.keyspaces.vhosts() {
+            self.topology.name_lost_vhost(vhost);
+        }
         self.topology.forget_lost(|id, vhost| {
             let index = self.queues.index_of(id);
             let queue = index.map(|index| self.queues.at(index));
@@ -56,6 +59,7 @@ impl Engine {
         }
         let end = journal.end();
         self.queues.last_lsn = end;
+        self.keyspaces.start(end)?;
         // Above all ids of earlier runs that the log speaks of: it grew by more than one byte each.
         self.paging.last_id = self.paging.last_id.max(end.0);
         let cx = &mut Cx {
@@ -65,6 +69,7 @@ impl Engine {
         };
         self.delete_transient(cx);
         self.run_timers(cx);
+        self.run_keys(cx);
         self.drop_overflows(cx);
         self.make_pages(cx, u32::MAX);
         Ok(())

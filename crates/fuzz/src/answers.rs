@@ -120,6 +120,9 @@ pub(crate) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

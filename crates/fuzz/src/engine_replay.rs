@@ -12,6 +12,7 @@
 
 mod base;
 pub(crate) mod journal;
+mod keys;
 mod serve;
 
 use tanda_engine::{Engine, EngineConfig, Lsn, Millis};

@@ -289,6 +289,7 @@ impl World {
         let mut stats = replies.filter_map(|(_, event)| match event {
             Event::Admin { reply, .. } => Some(*reply),
             Event::Committed { .. }
+            | Event::Keys { .. }
             | Event::Got { .. }
             | Event::Published { .. }
             | Event::Settled { .. }

@@ -14,7 +14,9 @@ use std::collections::VecDeque;
 use std::collections::vec_deque;
 
 use hashbrown::HashMap;
-use tanda_engine::{AdminReply, ConnId, DeliveryBatch, DeliveryItem, Event, Lsn, Output, SubId};
+use tanda_engine::{
+    AdminReply, ConnId, DeliveryBatch, DeliveryItem, Event, KeyAnswer, Lsn, Output, SubId, VhostId,
+};
 
 /// Fixed seeds: the map is never iterated, its keys are the broker's own numbers.
 const SEEDS: [u64; 4] = [
@@ -95,8 +97,9 @@ impl EffectQueue {
         Some((released.conn, released.event))
     }
 
-    /// Removes all that waits for `conn`; its deliveries go to `undelivered`, oldest first.
-    pub(crate) fn remove_conn(&mut self, conn: ConnId, undelivered: &mut Vec<DeliveryBatch>) {
+    /// Removes all that waits for `conn`; what it brings goes to `undelivered`, oldest
+    /// first.
+    pub(crate) fn remove_conn(&mut self, conn: ConnId, undelivered: &mut Vec<Undelivered>) {
         if !self.conns.contains_key(&conn) {
             return;
         }
@@ -104,7 +107,7 @@ impl EffectQueue {
     }
 
     /// Removes the deliveries that wait for `sub`; they go to `undelivered`, oldest first.
-    pub(crate) fn remove_sub(&mut self, sub: SubId, undelivered: &mut Vec<DeliveryBatch>) {
+    pub(crate) fn remove_sub(&mut self, sub: SubId, undelivered: &mut Vec<Undelivered>) {
         if !self.has_ordered(sub.conn) {
             return;
         }
@@ -180,7 +183,7 @@ impl EffectQueue {
     fn remove_where(
         &mut self,
         gone: impl Fn(&Waiting) -> bool,
-        undelivered: &mut Vec<DeliveryBatch>,
+        undelivered: &mut Vec<Undelivered>,
     ) {
         let kept = VecDeque::with_capacity(self.waiting.len());
         let all: vec_deque::IntoIter<Waiting> =
@@ -191,7 +194,7 @@ impl EffectQueue {
                 continue;
             }
             self.forget(&waiting);
-            undelivered.extend(delivery_of(waiting.event));
+            undelivered.extend(undelivered_of(waiting.event));
         }
     }
 }
@@ -208,6 +211,7 @@ pub(crate) const fn is_ordered(event: &Event) -> bool {
         | Event::Settled { .. }
         | Event::SubscribeFailed { .. }
         | Event::Admin { .. }
+        | Event::Keys { .. }
         | Event::StorageFailed { .. } => false,
     }
 }
@@ -217,11 +221,38 @@ pub(crate) fn is_delivery_to(event: &Event, sub_token: u32) -> bool {
     matches!(event, Event::Delivery { token, .. } if *token == sub_token)
 }
 
-/// The messages of an event that delivers some.
-pub(crate) fn delivery_of(event: Event) -> Option<DeliveryBatch> {
+/// What an event brings, which goes back to the engine when the event never leaves.
+pub(crate) enum Undelivered {
+    /// Messages.
+    Messages(DeliveryBatch),
+    /// An item of a list, or a lock.
+    Key {
+        /// Of the answer.
+        token: u32,
+        /// Of the event.
+        vhost: VhostId,
+        /// What it brings.
+        answer: KeyAnswer,
+    },
+}
+
+/// What an event brings.
+pub(crate) fn undelivered_of(event: Event) -> Option<Undelivered> {
     match event {
-        Event::Delivery { batch, .. } => Some(batch),
-        Event::Got { result, .. } => result.ok()?.batch,
+        Event::Delivery { batch, .. } => Some(Undelivered::Messages(batch)),
+        Event::Got { result, .. } => result.ok()?.batch.map(Undelivered::Messages),
+        Event::Keys {
+            token,
+            vhost,
+            result,
+        } => {
+            let answer = (*result).ok()?;
+            answer.is_taken().then_some(Undelivered::Key {
+                token,
+                vhost,
+                answer,
+            })
+        }
         Event::Published { .. }
         | Event::Settled { .. }
         | Event::Committed { .. }
@@ -244,6 +275,7 @@ pub(crate) const fn failed_answer(conn: ConnId, event: &Event) -> Option<(ConnId
         | Event::Subscribed { token, .. }
         | Event::SubscribeFailed { token, .. }
         | Event::Admin { token, .. }
+        | Event::Keys { token, .. }
         | Event::StorageFailed { token } => *token,
         Event::Delivery { .. } | Event::SubscriptionEnded { .. } => return None,
     };
@@ -265,6 +297,7 @@ fn event_bytes(event: &Event) -> usize {
                 .map_or(0, delivery_bytes)
         }
         Event::Admin { reply, .. } => reply_bytes(reply),
+        Event::Keys { result, .. } => result.as_ref().as_ref().map_or(0, KeyAnswer::memory_bytes),
         Event::Subscribed { .. }
         | Event::SubscribeFailed { .. }
         | Event::SubscriptionEnded { .. }

@@ -40,7 +40,7 @@ pub struct Node<D: Disk> {
     /// What may leave; the caller takes it.
     pub(crate) released: Vec<(ConnId, Event)>,
     /// What goes back to the engine in the call under way; empty between calls.
-    pub(crate) undelivered: Vec<DeliveryBatch>,
+    pub(crate) undelivered: Vec<crate::effects::Undelivered>,
     /// Leased messages whose content could not be read, in order of `due_at`.
     pub(crate) unreadable: VecDeque<Unreadable>,
     pub(crate) upkeep: Upkeep,

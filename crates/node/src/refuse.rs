@@ -9,6 +9,7 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
         | Request::Settle { reply, .. }
         | Request::Get { reply, .. }
         | Request::Transaction { reply, .. }
+        | Request::Keys { reply, .. }
         | Request::Admin { reply, .. } => (reply.conn, reply.token),
         Request::Subscribe { sub, .. } => (sub.conn, sub.token),
         Request::Connect { .. }
@@ -17,6 +18,8 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => return None,
     };
     Some((conn, Event::StorageFailed { token }))

@@ -1,10 +1,10 @@
 //! Deliveries that never left: back to the engine, uncounted.
 
-use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, Request, SubId};
+use tanda_engine::{ConnId, DeliveryBatch, Event, Millis, ReplyTo, Request, SubId};
 use tanda_wal::Disk;
 
 use crate::Node;
-use crate::effects::{delivery_of, is_delivery_to};
+use crate::effects::{Undelivered, is_delivery_to, undelivered_of};
 
 /// A delivery whose content cannot be read is given back to the engine after this long, not at
 /// once: the engine would deliver it again at once, and fail again.
@@ -47,7 +47,7 @@ impl<D: Disk> Node<D> {
             if !gone(to, &event) {
                 self.released.push((to, event));
             } else {
-                self.undelivered.extend(delivery_of(event));
+                self.undelivered.extend(undelivered_of(event));
             }
         }
     }
@@ -58,7 +58,8 @@ impl<D: Disk> Node<D> {
         }
         for unreadable in core::mem::take(&mut self.unreadable) {
             if gone(unreadable.sub) {
-                self.undelivered.push(unreadable.batch);
+                let batch = unreadable.batch;
+                self.undelivered.push(Undelivered::Messages(batch));
             } else {
                 self.unreadable.push_back(unreadable);
             }
@@ -93,7 +94,8 @@ impl<D: Disk> Node<D> {
                 self.give_up(unreadable.sub, &unreadable.batch);
                 continue;
             }
-            self.undelivered.push(unreadable.batch);
+            let batch = unreadable.batch;
+            self.undelivered.push(Undelivered::Messages(batch));
             self.give_back(unreadable.sub.conn);
         }
     }
@@ -116,9 +118,30 @@ impl<D: Disk> Node<D> {
     /// Gives all of `undelivered` back to the engine.
     fn give_back(&mut self, conn: ConnId) {
         let now = self.now;
-        while let Some(batch) = self.undelivered.pop() {
-            self.counters.returned_messages += batch.items.len() as u64;
-            self.with_engine(|engine, journal, _| engine.undelivered(now, journal, conn, &batch));
+        // The newest first: items of a list then come before each other as they were.
+        while let Some(undelivered) = self.undelivered.pop() {
+            match undelivered {
+                Undelivered::Messages(batch) => {
+                    self.counters.returned_messages += batch.items.len() as u64;
+                    self.with_engine(|engine, journal, _| {
+                        engine.undelivered(now, journal, conn, &batch);
+                    });
+                }
+                Undelivered::Key {
+                    token,
+                    vhost,
+                    answer,
+                } => {
+                    let request = Request::KeysUndelivered {
+                        reply: ReplyTo { conn, token },
+                        vhost,
+                        answer: Box::new(answer),
+                    };
+                    self.with_engine(|engine, journal, out| {
+                        engine.handle(now, journal, request, out);
+                    });
+                }
+            }
         }
     }
 }

@@ -122,6 +122,7 @@ const fn token_of(event: &Event) -> Option<u32> {
     match event {
         Event::Admin { token, .. } | Event::StorageFailed { token } => Some(*token),
         Event::Committed { .. }
+        | Event::Keys { .. }
         | Event::Got { .. }
         | Event::Published { .. }
         | Event::Settled { .. }

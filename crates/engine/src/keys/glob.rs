@@ -1,4 +1,4 @@
-//! Patterns over queue names.
+//! Patterns over names of queues and keys.
 //!
 //! `*` stands for any characters, dots included, also for none; `?` for exactly one character;
 //! everything else for itself.
@@ -8,7 +8,7 @@ use core::str::Chars;
 /// Whether `name` follows `pattern`.
 ///
 /// Only the newest `*` is ever tried again, so the cost is at most the product of both lengths.
-pub(super) fn matches(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches(pattern: &str, name: &str) -> bool {
     let (mut pattern, mut name) = (pattern.chars(), name.chars());
     // Behind the newest `*`, and where in the name it was last tried to end.
     let mut star: Option<(Chars<'_>, Chars<'_>)> = None;

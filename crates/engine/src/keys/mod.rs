@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use ahash::RandomState;
 
+pub(crate) use glob::matches as glob_matches;
 pub(crate) use record::{encode_acl, encode_key};
 
 pub use caller::{Caller, CredentialError};

@@ -167,7 +167,7 @@ fn every_kind_has_its_byte() {
             assert_eq!(kind as u8, byte);
         }
     }
-    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 27);
+    assert_eq!((0..=255).filter_map(Kind::from_byte).count(), 28);
 }
 
 #[test]

@@ -35,7 +35,7 @@ use crate::{QueueId, VhostId};
 use exchange::{Binding, Declaration, Exchange};
 
 pub(crate) use exchange::{ExchangeId, Target};
-pub(crate) use record::{Cursor, put_exchanges, read_exchanges};
+pub(crate) use record::{Cursor, put_exchanges, read_exchanges, vhost_gone};
 pub use request::{
     BindingInfo, BindingSpec, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeKind,
     ExchangeSpec, TopologyCode, TopologyError, VhostInfo,

@@ -74,6 +74,7 @@ impl Engine {
         self.append_topology(cx);
         self.topology.remove_vhost(id);
         self.users.forget_vhost(name);
+        self.drop_keys_of(cx, id);
         Ok(())
     }
 

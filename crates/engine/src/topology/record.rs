@@ -46,6 +46,13 @@ pub(super) fn encode_vhost_gone(out: &mut Vec<u8>, now: Millis, id: VhostId) {
     out.extend_from_slice(&id.0.to_be_bytes());
 }
 
+/// The virtual host that a record of one says is gone.
+pub(crate) fn vhost_gone(mut reader: Reader<'_>) -> Option<VhostId> {
+    let what = reader.u8().ok()?;
+    let id = reader.u32().ok()?;
+    (what == vhost::GONE).then_some(VhostId(id))
+}
+
 /// An exchange; all that are written survive a restart.
 pub(super) fn encode_exchange(out: &mut Vec<u8>, now: Millis, it: &Declaration) {
     begin(out, Kind::Exchange, QueueId(0), now);

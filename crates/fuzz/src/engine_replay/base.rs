@@ -9,6 +9,7 @@ use tanda_engine::{
 };
 
 use super::journal::MemJournal;
+use super::keys::use_keys;
 use super::serve::{Checks, Driver, Message, NAMES};
 
 /// When the records begin.
@@ -86,6 +87,7 @@ fn make() -> Vec<Vec<u8>> {
         key: "a".to_owned(),
         value: "b".to_owned(),
     });
+    use_keys(&mut driver);
     // More than stays in memory.
     driver.publish(
         &[Message {
@@ -175,7 +177,7 @@ mod tests {
             .filter_map(|record| record.first().copied())
             .collect();
         // 13, 14 and 16 are those of snapshots.
-        let expected = (1..=12).chain([15]).collect();
+        let expected = (1..=12).chain([15, 28]).collect();
         assert!(kinds.is_superset(&expected), "{kinds:?}");
     }
 }

@@ -9,6 +9,7 @@ use tanda_engine::{
 use tanda_wire::fila::enqueue::encode_content;
 
 use super::journal::MemJournal;
+use super::keys::use_keys;
 
 /// Queues that the sound log knows.
 pub(super) const NAMES: [&str; 4] = ["plain", "grouped", "fast", "short"];
@@ -243,6 +244,7 @@ pub(super) fn serve(mut driver: Driver) {
     });
     driver.admin(AdminRequest::PurgeQueue { name: plain });
     driver.admin(AdminRequest::DeleteQueue { name: grouped });
+    use_keys(&mut driver);
     driver.disconnect(ConnId(1));
     driver.wait(120_000);
 }

@@ -48,6 +48,9 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

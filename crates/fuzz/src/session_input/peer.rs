@@ -369,6 +369,7 @@ fn token(request: &Request) -> Option<u32> {
         | Request::Settle { reply, .. }
         | Request::Get { reply, .. }
         | Request::Transaction { reply, .. }
+        | Request::Keys { reply, .. }
         | Request::Admin { reply, .. } => Some(reply.token),
         Request::Subscribe { sub, .. } => Some(sub.token),
         Request::Connect { .. }
@@ -377,6 +378,8 @@ fn token(request: &Request) -> Option<u32> {
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => None,
     }
 }

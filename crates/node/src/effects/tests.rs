@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use tanda_engine::{DeliveryBatch, MessageId, PublishResult, SubscriptionEnd};
+use tanda_engine::{DeliveryBatch, MessageId, Millis, PublishResult, SubscriptionEnd};
 
 use super::*;
 
@@ -77,6 +77,7 @@ fn name(released: (ConnId, Event)) -> String {
         Event::Committed { token, .. } => format!("committed {token}"),
         Event::Got { token, .. } => format!("got {token}"),
         Event::Admin { token, .. } => format!("admin {token}"),
+        Event::Keys { token, .. } => format!("keys {token}"),
         Event::StorageFailed { token } => format!("failed {token}"),
     };
     format!("{} {what}", conn.0)
@@ -169,6 +170,14 @@ fn positions_that_fall_wait_with_the_one_before() {
     assert_eq!(pop_all(&mut queue, 400), ["2 published 3"]);
 }
 
+/// The first message that is given back.
+fn first_id(undelivered: &Undelivered) -> u128 {
+    let Undelivered::Messages(batch) = undelivered else {
+        panic!("a key");
+    };
+    batch.items[0].id.0
+}
+
 #[test]
 fn a_disconnect_takes_everything_of_the_connection() {
     let mut queue = EffectQueue::new();
@@ -184,7 +193,7 @@ fn a_disconnect_takes_everything_of_the_connection() {
     let mut undelivered = Vec::new();
     queue.remove_conn(A, &mut undelivered);
     queue.assert_invariants();
-    let ids: Vec<u128> = undelivered.iter().map(|b| b.items[0].id.0).collect();
+    let ids: Vec<u128> = undelivered.iter().map(first_id).collect();
     assert_eq!(ids, [50, 52]);
     assert_eq!(pop_all(&mut queue, 300), ["2 delivery 5:51", "2 settled 3"]);
     assert_eq!(queue.bytes(), 0);
@@ -206,7 +215,7 @@ fn an_unsubscribe_takes_the_deliveries_of_that_subscription_only() {
     let mut undelivered = Vec::new();
     queue.remove_sub(SubId { conn: A, token: 5 }, &mut undelivered);
     queue.assert_invariants();
-    let ids: Vec<u128> = undelivered.iter().map(|b| b.items[0].id.0).collect();
+    let ids: Vec<u128> = undelivered.iter().map(first_id).collect();
     assert_eq!(ids, [50, 53]);
     assert_eq!(
         pop_all(&mut queue, 300),
@@ -253,4 +262,33 @@ fn bytes_follow_what_waits() {
     assert!(queue.bytes() >= size_of::<DeliveryItem>());
     assert_eq!(pop_all(&mut queue, 300), ["1 delivery 5:50"]);
     assert_eq!(queue.bytes(), 0);
+}
+
+#[test]
+fn a_lock_for_who_is_gone_goes_back() {
+    let locked = |token, waited| Output {
+        conn: A,
+        after: Lsn(200),
+        event: Event::Keys {
+            token,
+            vhost: VhostId::DEFAULT,
+            result: Box::new(Ok(KeyAnswer::Locked {
+                key: "l".into(),
+                token: 1,
+                expires_at: Millis(9),
+                waited,
+            })),
+        },
+    };
+    let mut queue = EffectQueue::new();
+    for output in [locked(1, true), locked(2, false)] {
+        assert_eq!(offer(&mut queue, output, 100), None);
+    }
+    let mut undelivered = Vec::new();
+    queue.remove_conn(A, &mut undelivered);
+    let tokens = undelivered.iter().map(|it| match it {
+        Undelivered::Key { token, .. } => *token,
+        Undelivered::Messages(_) => panic!("messages"),
+    });
+    assert_eq!(tokens.collect::<Vec<_>>(), [1]);
 }

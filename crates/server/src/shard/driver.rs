@@ -233,6 +233,9 @@ impl<D: Disk> Driver<D> {
                 | Request::Pool { .. }
                 | Request::Transaction { .. }
                 | Request::Admin { .. }
+                | Request::Keys { .. }
+                | Request::CancelKeys { .. }
+                | Request::KeysUndelivered { .. }
                 | Request::ScriptDone { .. } => None,
             };
             self.node.handle(now, request);

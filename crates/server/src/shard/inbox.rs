@@ -356,18 +356,21 @@ enum Standing {
 
 const fn standing(request: &Request) -> Standing {
     match request {
-        Request::Connect { .. } | Request::Disconnect { .. } | Request::ScriptDone { .. } => {
-            Standing::Always
-        }
+        Request::Connect { .. }
+        | Request::Disconnect { .. }
+        | Request::KeysUndelivered { .. }
+        | Request::ScriptDone { .. } => Standing::Always,
         Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Pool { .. }
+        | Request::CancelKeys { .. }
         | Request::Unsubscribe { .. } => Standing::Bookkeeping,
         Request::Publish { .. }
         | Request::Settle { .. }
         | Request::Subscribe { .. }
         | Request::Get { .. }
         | Request::Transaction { .. }
+        | Request::Keys { .. }
         | Request::Admin { .. } => Standing::Ordinary,
     }
 }

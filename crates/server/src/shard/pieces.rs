@@ -158,7 +158,10 @@ impl Pieces {
             // It is one step of the log: it cannot be taken in pieces.
             | Request::Transaction { .. }
             | Request::Admin { .. }
-            | Request::ScriptDone { .. } => return Some(request),
+            | Request::Keys { .. }
+| Request::CancelKeys { .. }
+| Request::KeysUndelivered { .. }
+| Request::ScriptDone { .. } => return Some(request),
         };
         let owed = self.next_owed;
         self.next_owed += 1;
@@ -190,6 +193,7 @@ impl Pieces {
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
             | Event::Got { .. }
+            | Event::Keys { .. }
             | Event::Admin { .. } => return None,
         };
         let (id, index) = self.out.remove(&token)?;
@@ -279,6 +283,9 @@ fn is_large(request: &Request) -> bool {
         | Request::Pool { .. }
         | Request::Transaction { .. }
         | Request::Admin { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => 0,
     };
     items > PIECE_ITEMS
@@ -294,7 +301,10 @@ fn conn_of(request: &Request) -> Option<ConnId> {
         | Request::Settle { reply, .. }
         | Request::Get { reply, .. }
         | Request::Transaction { reply, .. }
-        | Request::Admin { reply, .. } => Some(reply.conn),
+        | Request::Admin { reply, .. }
+        | Request::Keys { reply, .. }
+        | Request::CancelKeys { reply }
+        | Request::KeysUndelivered { reply, .. } => Some(reply.conn),
         Request::Subscribe { sub, .. }
         | Request::Grant { sub, .. }
         | Request::Unsubscribe { sub, .. } => Some(sub.conn),

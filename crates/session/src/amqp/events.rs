@@ -52,6 +52,8 @@ impl Open {
                 }
             }
             Event::StorageFailed { token } => return self.on_storage_failed(link, token),
+            // Of a door that this is not.
+            Event::Keys { .. } => {}
         }
         Ok(())
     }

@@ -290,7 +290,8 @@ impl Handshake {
             | Event::Delivery { .. }
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
-            | Event::Got { .. } => return Turn::Goes,
+            | Event::Got { .. }
+            | Event::Keys { .. } => return Turn::Goes,
         };
         if !matches!(link.pending.remove(token), Some(Waiting::Vhost)) {
             return Turn::Goes;

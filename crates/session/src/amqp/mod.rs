@@ -380,6 +380,7 @@ impl AmqpSession {
             | Event::SubscribeFailed { .. }
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
+            | Event::Keys { .. }
             | Event::Got { .. } => return,
         };
         if let Some(Waiting::Closing) = self.link.pending.remove(token) {

@@ -41,7 +41,7 @@ pub(super) fn on_event(link: &mut Link, event: Event) {
         }
         Event::StorageFailed { token } => storage_failed(link, token),
         // Answers to what this protocol never asks.
-        Event::Committed { .. } | Event::Got { .. } => {}
+        Event::Committed { .. } | Event::Got { .. } | Event::Keys { .. } => {}
     }
 }
 

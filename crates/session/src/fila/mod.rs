@@ -179,6 +179,7 @@ impl FilaSession {
             | Request::Settle { reply, .. }
             | Request::Get { reply, .. }
             | Request::Transaction { reply, .. }
+            | Request::Keys { reply, .. }
             | Request::Admin { reply, .. } => reply.token,
             Request::Subscribe { sub, .. } => sub.token,
             Request::Connect { .. }
@@ -187,6 +188,8 @@ impl FilaSession {
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
             | Request::Pool { .. }
+            | Request::CancelKeys { .. }
+            | Request::KeysUndelivered { .. }
             | Request::ScriptDone { .. } => {
                 return self.link.requests.keep(self.link.now, request);
             }

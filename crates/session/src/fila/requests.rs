@@ -142,6 +142,9 @@ mod tests {
                 | Request::Pool { .. }
                 | Request::Transaction { .. }
                 | Request::Admin { .. }
+                | Request::Keys { .. }
+                | Request::CancelKeys { .. }
+                | Request::KeysUndelivered { .. }
                 | Request::ScriptDone { .. } => panic!("not pushed here: {request:?}"),
             });
         }

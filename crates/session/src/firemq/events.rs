@@ -32,6 +32,8 @@ impl Open {
             // The answer to what this protocol never asks.
             Event::Committed { .. } => {}
             Event::StorageFailed { token } => return self.on_storage_failed(link, token),
+            // Of a door that this is not.
+            Event::Keys { .. } => {}
         }
         self.report_freed(link);
         Ok(())

@@ -180,6 +180,7 @@ impl Handshake {
             | Event::Delivery { .. }
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
+            | Event::Keys { .. }
             | Event::Got { .. } => return Turn::Goes,
         };
         let AdminReply::Vhost(vhost) = *reply else {

@@ -383,6 +383,7 @@ impl FireSession {
             | Event::SubscribeFailed { .. }
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
+            | Event::Keys { .. }
             | Event::Got { .. } => return,
         };
         if let Some(Waiting::Closing) = self.link.pending.remove(token) {

@@ -83,6 +83,9 @@ impl Toll {
             | Request::Pool { .. }
             | Request::Transaction { .. }
             | Request::Admin { .. }
+            | Request::Keys { .. }
+            | Request::CancelKeys { .. }
+            | Request::KeysUndelivered { .. }
             | Request::ScriptDone { .. } => return None,
         };
         self.requests += 1;

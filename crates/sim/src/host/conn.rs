@@ -128,6 +128,9 @@ impl Conn {
             | Request::Pool { .. }
             | Request::Transaction { .. }
             | Request::Admin { .. }
+            | Request::Keys { .. }
+            | Request::CancelKeys { .. }
+            | Request::KeysUndelivered { .. }
             | Request::ScriptDone { .. } => return,
         };
         self.load.items_max = self.load.items_max.max(items);

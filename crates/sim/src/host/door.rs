@@ -53,6 +53,7 @@ impl Host {
             | Event::SubscribeFailed { .. }
             | Event::Delivery { .. }
             | Event::Committed { .. }
+            | Event::Keys { .. }
             | Event::Got { .. }
             | Event::SubscriptionEnded { .. } => Some(Answer::Unknown),
         };

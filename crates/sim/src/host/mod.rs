@@ -405,6 +405,7 @@ const fn name_of(event: &Event) -> &'static str {
         Event::SubscriptionEnded { .. } => "subscription ended",
         Event::Committed { .. } => "committed",
         Event::Got { .. } => "got",
+        Event::Keys { .. } => "keys",
         Event::Admin { .. } => "admin",
         Event::StorageFailed { .. } => "storage failed",
     }

@@ -186,6 +186,7 @@ impl Drain<'_> {
                 | Event::Settled { .. }
                 | Event::Subscribed { .. }
                 | Event::Committed { .. }
+                | Event::Keys { .. }
                 | Event::Got { .. }
                 | Event::SubscribeFailed { .. }
                 | Event::SubscriptionEnded { .. }

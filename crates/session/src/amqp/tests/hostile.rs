@@ -253,6 +253,9 @@ fn plain_answer(request: &Request) -> Vec<Event> {
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => Vec::new(),
     }
 }
@@ -412,6 +415,9 @@ fn token_of(request: &Request) -> Option<u32> {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => None,
     }
 }

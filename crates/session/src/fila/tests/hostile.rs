@@ -141,6 +141,9 @@ fn plain_answer(request: &Request) -> Option<Event> {
         | Request::Pool { .. }
         | Request::Get { .. }
         | Request::Transaction { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

@@ -263,6 +263,9 @@ fn token(request: &Request) -> u32 {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => panic!("no token in {request:?}"),
     }
 }

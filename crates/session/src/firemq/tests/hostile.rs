@@ -223,6 +223,9 @@ fn plain_answer(request: &Request) -> Vec<Event> {
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
         | Request::Transaction { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => Vec::new(),
     }
 }
@@ -397,6 +400,9 @@ fn token_of(request: &Request) -> Option<u32> {
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Pool { .. }
+        | Request::Keys { .. }
+        | Request::CancelKeys { .. }
+        | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => None,
     }
 }
