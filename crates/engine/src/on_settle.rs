@@ -65,7 +65,7 @@ impl Engine {
                 (SettleQueue::Name(a), SettleQueue::Name(b)) => {
                     a.of(&batch.data) == b.of(&batch.data)
                 }
-                (a, b) => a == b,
+                (a, b) => a.id().is_some() && a.id() == b.id(),
             };
             let run = rest.iter().take_while(same).count();
             let (items, others) = rest.split_at(run);
@@ -86,7 +86,7 @@ impl Engine {
     ) -> Lsn {
         let index = match queue {
             SettleQueue::Name(name) => self.queues.find_in(batch.vhost, name.text(&batch.data)),
-            SettleQueue::Id(id) => self.queues.index_of(id),
+            SettleQueue::Id(id) | SettleQueue::Held { queue: id, .. } => self.queues.index_of(id),
         };
         let Some(index) = index else {
             results.extend(items.iter().map(|item| match item.settlement {
@@ -145,7 +145,7 @@ impl Engine {
             return Err(error);
         }
         let queue = self.queues.at_mut(index);
-        let Some(lease) = queue.leases.find(item.id) else {
+        let Some(lease) = queue.lease_meant(item) else {
             return Err(SettleError::MessageNotFound);
         };
         let entry = queue.entries.at(lease.slot);
@@ -216,7 +216,7 @@ impl Engine {
     fn asks_script(&self, index: QueueIndex, item: &SettleItem) -> Option<Lease> {
         let queue = self.queues.at(index);
         let fails = matches!(item.settlement, Settlement::Fail { .. });
-        (fails && queue.decides_failures()).then(|| queue.leases.find(item.id))?
+        (fails && queue.decides_failures()).then(|| queue.lease_meant(item))?
     }
 
     fn ask_about_nack(

@@ -11,8 +11,11 @@ use crate::engine::{Cx, Engine};
 use crate::on_pop::queue_gone;
 use crate::queue::Queue;
 use crate::queue::entries::{Flags, Place, Slot};
+use crate::queue::leases::Lease;
 use crate::queues::QueueIndex;
-use crate::{ConnId, DeliveryDurability, Event, Held, LeaseMode, Millis, SubId, SubscriptionEnd};
+use crate::{
+    ConnId, DeliveryDurability, Event, Held, LeaseMode, Millis, SettleItem, SubId, SubscriptionEnd,
+};
 
 /// Consumers that one pass looks at whether they hold a message for too long.
 const ALARMS_MAX: usize = 64;
@@ -285,6 +288,12 @@ impl Queue {
         };
         let lease = self.leases.find(entry.id);
         lease.is_some_and(|it| it.consumer == consumer && it.slot == slot && it.since == at)
+    }
+
+    /// The lease that a settlement means.
+    pub(crate) fn lease_meant(&self, item: &SettleItem) -> Option<Lease> {
+        let lease = self.leases.find(item.id);
+        lease.filter(|lease| item.queue.means(lease.consumer))
     }
 
     /// It serves one consumer at a time.

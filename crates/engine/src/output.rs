@@ -145,6 +145,12 @@ pub struct DeliveryBatch {
 }
 
 impl DeliveryBatch {
+    /// The consumer, as settlements of what it got name it.
+    #[must_use]
+    pub fn holder(&self) -> u32 {
+        crate::settle::holder_of(self.consumer)
+    }
+
     /// The content (headers and payload) of an item, once the node has resolved it.
     #[must_use]
     pub fn content(&self, item: &DeliveryItem) -> &[u8] {

@@ -39,6 +39,37 @@ pub enum SettleQueue {
     Name(Span),
     /// By [`crate::DeliveryBatch::queue_id`].
     Id(QueueId),
+    /// The same, if this consumer still has the message: what was taken back may be with another
+    /// one by now, whose lease it is.
+    Held {
+        /// The queue.
+        queue: QueueId,
+        /// [`crate::DeliveryBatch::holder`]
+        holder: u32,
+    },
+}
+
+impl SettleQueue {
+    /// The queue's number, if it says that.
+    pub(crate) const fn id(self) -> Option<QueueId> {
+        match self {
+            Self::Name(_) => None,
+            Self::Id(queue) | Self::Held { queue, .. } => Some(queue),
+        }
+    }
+
+    /// Whether a lease of this consumer is meant.
+    pub(crate) fn means(self, consumer: u64) -> bool {
+        match self {
+            Self::Name(_) | Self::Id(_) => true,
+            Self::Held { holder, .. } => holder == holder_of(consumer),
+        }
+    }
+}
+
+/// The lower half of a consumer's number: so many do not live at the same time.
+pub(crate) fn holder_of(consumer: u64) -> u32 {
+    u32::try_from(consumer & u64::from(u32::MAX)).unwrap_or(0)
 }
 
 /// What becomes of a leased message.

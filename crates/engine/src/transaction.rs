@@ -165,7 +165,7 @@ impl Engine {
     fn settle_queue(&self, item: &SettleItem, batch: &SettleBatch) -> Option<QueueIndex> {
         match item.queue {
             SettleQueue::Name(name) => self.queues.find_in(batch.vhost, name.text(&batch.data)),
-            SettleQueue::Id(id) => self.queues.index_of(id),
+            SettleQueue::Id(id) | SettleQueue::Held { queue: id, .. } => self.queues.index_of(id),
         }
     }
 
@@ -177,7 +177,7 @@ impl Engine {
             }
             let index = self.settle_queue(item, batch);
             let index = index.ok_or(SettleError::MessageNotFound)?;
-            let lease = self.queues.at(index).leases.find(item.id);
+            let lease = self.queues.at(index).lease_meant(item);
             let is_new = seen.insert((index, item.id));
             let found = lease.filter(|_| is_new);
             found

@@ -21,6 +21,9 @@ pub(crate) struct HeldMessage {
     /// The token of the consumer that got it; [`HeldMessage::GET`] for `basic.get`,
     /// [`HeldMessage::LOST`] when the broker took it back.
     pub(crate) consumer: u32,
+    /// Whom the broker gave it to, [`tanda_engine::DeliveryBatch::holder`]: nobody else's lease is
+    /// meant.
+    pub(crate) holder: u32,
 }
 
 impl HeldMessage {
@@ -38,7 +41,10 @@ impl HeldMessage {
     #[inline]
     pub(crate) const fn settled(&self, settlement: Settlement) -> SettleItem {
         SettleItem {
-            queue: SettleQueue::Id(self.queue),
+            queue: SettleQueue::Held {
+                queue: self.queue,
+                holder: self.holder,
+            },
             id: self.id,
             settlement,
         }
@@ -199,6 +205,7 @@ mod tests {
             id: MessageId(u128::from(n)),
             queue: QueueId(1),
             consumer: 7,
+            holder: 1,
         }
     }
 

@@ -25,6 +25,7 @@ mod durability;
 mod expiry;
 mod fairness;
 mod keys;
+mod late_settlements;
 mod leases;
 mod log_release;
 mod ordering;

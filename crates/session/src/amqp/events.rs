@@ -208,6 +208,7 @@ impl Open {
                         id: item.id,
                         queue: batch.queue_id,
                         consumer: token,
+                        holder: batch.holder(),
                     };
                     channel.unacked.push(tag, held);
                 }
@@ -277,6 +278,7 @@ impl Open {
                 id: item.id,
                 queue: batch.queue_id,
                 consumer: HeldMessage::GET,
+                holder: batch.holder(),
             };
             channel.unacked.push(tag, held);
         }

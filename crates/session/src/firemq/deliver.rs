@@ -160,6 +160,7 @@ fn held(batch: &DeliveryBatch, item: &DeliveryItem, consumer: u32) -> HeldMessag
         id: item.id,
         queue: batch.queue_id,
         consumer,
+        holder: batch.holder(),
     }
 }
 

@@ -470,6 +470,6 @@ fn the_overhead_examples_of_the_protocol_decode() {
 fn name_of(queue: SettleQueue, data: &[u8]) -> &str {
     match queue {
         SettleQueue::Name(name) => name.text(data),
-        SettleQueue::Id(id) => panic!("{id} and no name"),
+        SettleQueue::Id(id) | SettleQueue::Held { queue: id, .. } => panic!("{id} and no name"),
     }
 }
