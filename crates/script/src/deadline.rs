@@ -1,7 +1,8 @@
 //! The limit on time: when a call has used it up, and that nothing revives it then.
 //!
 //! Luau asks at every call, return and turn of a loop, and in every step of a pattern, so asking
-//! must cost next to nothing. The first few times cost only a counter; then the clock is read; the
+//! must cost next to nothing. It does not ask within a statement, so the clock is read once more at
+//! the end of each call. The first few times cost only a counter; then the clock is read; the
 //! thread's own CPU time only when the clock says that it might be over. It is CPU time that
 //! counts: a script cannot wait for anything, and on a busy machine a thread that was not running
 //! for 10 ms must not fail its message.
@@ -28,6 +29,10 @@ pub(crate) struct Deadline {
     /// The thread's CPU time at the first closer look.
     cpu_mark: Cell<Option<Duration>>,
     expired: Cell<bool>,
+    /// When the turn began, and the thread's CPU time then.
+    turn: Cell<(Instant, Duration)>,
+    /// When the call before ended, or the turn began.
+    mark: Cell<Instant>,
 }
 
 impl Deadline {
@@ -38,7 +43,44 @@ impl Deadline {
             look_at: Cell::new(None),
             cpu_mark: Cell::new(None),
             expired: Cell::new(false),
+            turn: Cell::new((Instant::now(), thread_cpu_time())),
+            mark: Cell::new(Instant::now()),
         }
+    }
+
+    /// Begins a turn: calls one after the other on this thread.
+    pub(crate) fn start_turn(&self) {
+        let now = Instant::now();
+        self.turn.set((now, thread_cpu_time()));
+        self.mark.set(now);
+    }
+
+    /// Ends the time of a call. What Luau does between two questions may take long, too; it is
+    /// found out here. Returns when that was.
+    pub(crate) fn end(&self) -> Instant {
+        let now = Instant::now();
+        let began = self.mark.replace(now);
+        if now.saturating_duration_since(began) >= self.limit {
+            self.look_back(began);
+        }
+        now
+    }
+
+    /// A call has taken all of its time on the clock. Calls before it in this turn took no more CPU
+    /// time than they took on the clock.
+    #[cold]
+    fn look_back(&self, began: Instant) {
+        let (turn, cpu) = self.turn.get();
+        let others = began.saturating_duration_since(turn);
+        let used = thread_cpu_time().saturating_sub(cpu).saturating_sub(others);
+        if used >= self.limit {
+            self.expired.set(true);
+        }
+    }
+
+    /// When the last call ended.
+    pub(crate) fn ended_at(&self) -> Instant {
+        self.mark.get()
     }
 
     /// Begins the time of a call.
@@ -74,11 +116,6 @@ impl Deadline {
     /// Whether the time of the last call ran out, whatever the script made of it.
     pub(crate) fn has_expired(&self) -> bool {
         self.expired.get()
-    }
-
-    /// Whether the call came so far that the clock was read.
-    pub(crate) fn was_read(&self) -> bool {
-        self.look_at.get().is_some()
     }
 
     #[cold]
@@ -127,6 +164,22 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_never_asks_is_over_in_the_end() {
+        let deadline = Deadline::new(Duration::from_millis(2));
+        deadline.start_turn();
+        deadline.start();
+        let cpu = thread_cpu_time();
+        while thread_cpu_time() - cpu < Duration::from_millis(5) {
+            std::hint::spin_loop();
+        }
+        deadline.end();
+        assert!(deadline.has_expired());
+        deadline.start();
+        deadline.end();
+        assert!(!deadline.has_expired(), "the next one has its own time");
+    }
+
+    #[test]
     fn time_in_which_the_thread_does_not_run_does_not_count() {
         let deadline = Deadline::new(Duration::from_millis(50));
         deadline.start();
@@ -134,5 +187,7 @@ mod tests {
         for _ in 0..100 {
             assert!(deadline.may_go_on());
         }
+        deadline.end();
+        assert!(!deadline.has_expired());
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     collections::HashMap,
     io::{Read, Seek, SeekFrom},
+    time::Instant,
 };
 
 use mlua::{Buffer, Function, Table, Value};
@@ -118,10 +119,12 @@ impl Hook {
     ) -> Result<Self, Broken> {
         let sandbox = Sandbox::open(limits, runtime).map_err(|error| Broken::of(&error))?;
         let loaded = Self::prepare(&sandbox, kind, queue, source);
+        sandbox.deadline.end();
         if sandbox.deadline.has_expired() {
             return Err(Broken::Time);
         }
         let (learn, run, input, output) = loaded.map_err(|error| Broken::of(&error))?;
+        sandbox.deadline.start_turn();
         Ok(Self {
             sandbox,
             learn,
@@ -204,6 +207,7 @@ impl Hook {
     /// Judges how a call ended.
     pub(crate) fn end<T>(&mut self, result: mlua::Result<T>) -> Result<T, Broken> {
         self.calls += 1;
+        self.sandbox.deadline.end();
         if self.sandbox.deadline.has_expired() {
             return Err(Broken::Time);
         }
@@ -229,9 +233,14 @@ impl Hook {
         read.map_err(|error| Broken::Failed(bounded(&error.to_string())))
     }
 
-    /// Whether the last call took long enough for its time to be watched.
-    pub(crate) fn was_slow(&self) -> bool {
-        self.sandbox.deadline.was_read()
+    /// Begins a turn of calls.
+    pub(crate) fn start_turn(&self) {
+        self.sandbox.deadline.start_turn();
+    }
+
+    /// When the last call ended.
+    pub(crate) fn ended_at(&self) -> Instant {
+        self.sandbox.deadline.ended_at()
     }
 
     /// Memory of the state.

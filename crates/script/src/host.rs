@@ -42,9 +42,6 @@ struct Kept {
     used_at: u64,
 }
 
-/// Calls made between two looks at the clock, when none of them was slow.
-const CALLS_UNWATCHED: usize = 32;
-
 /// See the module. It stays on the thread that made it.
 #[derive(Debug)]
 pub struct Host {
@@ -154,14 +151,14 @@ impl Host {
     ) {
         let started = Instant::now();
         let mut hook = self.take((script.version, kind));
-        for (at, item) in calls.enumerate() {
+        hook.iter().for_each(Hook::start_turn);
+        for item in calls {
             let result = self.call(&mut hook, kind, script, |hook, scratch| {
                 call(hook, scratch, &item)
             });
             results.push(result);
-            let slow = hook.as_ref().is_none_or(Hook::was_slow);
-            let look = slow || at % CALLS_UNWATCHED == CALLS_UNWATCHED - 1;
-            if look && started.elapsed() >= budget {
+            let ended_at = hook.as_ref().map_or_else(Instant::now, Hook::ended_at);
+            if ended_at.saturating_duration_since(started) >= budget {
                 break;
             }
         }

@@ -5,7 +5,7 @@ local get_runtime = ...
 
 local type, error, select = type, error, select
 local find, match, gmatch, gsub = string.find, string.match, string.gmatch, string.gsub
-local split, format = string.split, string.format
+local split, format, rep = string.split, string.format, string.rep
 local sort, move = table.sort, table.move
 
 for _, name in { "collectgarbage", "gcinfo", "getfenv", "loadstring", "newproxy", "print",
@@ -52,6 +52,14 @@ function string.gsub(text, pattern, replacement, most)
 			.. REPLACEMENT_MAX, 2)
 	end
 	return gsub(text, pattern, replacement, most)
+end
+
+function string.rep(text, times)
+	-- As often as it is told, also when there is nothing to repeat.
+	if text == "" then
+		return text
+	end
+	return rep(text, times)
 end
 
 function string.split(text, separator)

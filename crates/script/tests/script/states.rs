@@ -124,6 +124,7 @@ fn the_limits_can_be_changed() {
     assert!(classify(&mut Host::new(small), source, message(&content)).is_err());
     let large = Limits {
         memory_bytes: 32 << 20,
+        time: Duration::from_secs(10),
         ..small
     };
     assert!(classify(&mut Host::new(large), source, message(&content)).is_ok());

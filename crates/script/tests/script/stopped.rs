@@ -111,6 +111,27 @@ fn pathological_patterns() {
 }
 
 #[test]
+fn functions_that_take_as_long_as_their_strings_are() {
+    for statement in ["_=string.sub(a,2) ", "_=tonumber(a) "] {
+        let statements = statement.repeat(20_000);
+        assert_timed_out(&format!(
+            "local a = ('7'):rep(100000) local _ {statements} return nil"
+        ));
+    }
+    let repeated = "local _ = (''):rep(2^31 - 1) return nil";
+    assert_eq!(outcome(repeated), Ok(Classification::default()));
+}
+
+#[test]
+fn statements_that_never_ask_for_the_time() {
+    let strings = "local a, b = ('a'):rep(100000) .. 'b', ('a'):rep(100000) .. 'c'";
+    let statements = "_=a..b ".repeat(20_000);
+    let body = format!("{strings} local _ {statements} return nil");
+    // Out of time in the end, or of memory before.
+    assert!(outcome(&body).is_err());
+}
+
+#[test]
 fn library_functions_that_never_ask_for_the_time_are_bounded() {
     for (body, named) in [
         (
