@@ -56,10 +56,15 @@ impl Host {
                 + RETURNED_BYTES,
             requests: config.requests_in_flight_max as u64,
         };
-        self.accept_with(client, now, |conn| {
+        let number = self.accept_with(client, now, |conn| {
             let session = FireSession::new(conn, config, true, None, now);
             (Box::new(session), bounds)
-        })
+        })?;
+        if let Some(conn) = self.conns.get_mut(&number) {
+            conn.hears_alarms = true;
+        }
+        self.heed_alarm(number, now);
+        Some(number)
     }
 
     fn accept_with(

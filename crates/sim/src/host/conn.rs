@@ -31,6 +31,9 @@ pub(crate) struct Conn {
     pub(crate) sent_bytes: u64,
     /// The table of keys that the session knows.
     pub(super) keys: Option<Arc<KeyTable>>,
+    /// What the session knows to be short, if it hears of that.
+    pub(super) alarm: Option<&'static str>,
+    pub(super) hears_alarms: bool,
     /// What was given to the session and has not left.
     pub(crate) load: Load,
     /// What it may take of memory.
@@ -92,6 +95,8 @@ impl Conn {
             window_bytes,
             sent_bytes: 0,
             keys: None,
+            alarm: None,
+            hears_alarms: false,
             load: Load::default(),
             is_given_up: false,
             read_at: now,

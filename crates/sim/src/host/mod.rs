@@ -4,6 +4,7 @@
 //! Each method is one thing that can happen; the world draws which one happens next.
 
 mod accept;
+mod alarms;
 mod backup;
 mod canary;
 mod conn;
@@ -175,6 +176,7 @@ impl Host {
     /// Some of the bytes on the way to the broker arrive.
     pub(crate) fn receive(&mut self, number: u64, most: usize, now: Millis) -> usize {
         self.heed_keys(number, now);
+        self.heed_alarm(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
@@ -193,6 +195,7 @@ impl Host {
     /// The socket takes some of what the session has to say.
     pub(crate) fn transmit(&mut self, number: u64, most: usize, now: Millis) -> usize {
         self.heed_keys(number, now);
+        self.heed_alarm(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };
@@ -214,6 +217,7 @@ impl Host {
     /// Some events of the node reach the session.
     pub(crate) fn deliver_mail(&mut self, number: u64, most: usize, now: Millis) -> usize {
         self.heed_keys(number, now);
+        self.heed_alarm(number, now);
         let Some(conn) = self.conns.get_mut(&number) else {
             return 0;
         };

@@ -40,6 +40,7 @@ impl AmqpClient {
             }
             Said::Pause(is_paused) => {
                 link.line.is_paused = is_paused;
+                cx.history.amqp.counts.paused += u64::from(is_paused);
                 Ok(())
             }
             Said::ChannelClosed(code, text) => {

@@ -132,9 +132,11 @@ impl AmqpClient {
         self.link = Some(Link::new(conn, self.door));
     }
 
-    /// Nothing that it asked is unanswered.
+    /// Nothing that it asked is unanswered, or it knows why.
     pub(crate) fn is_idle(&self) -> bool {
-        self.channel.call.is_none() && self.channel.open.is_empty()
+        let is_answered = self.channel.call.is_none() && self.channel.open.is_empty();
+        // What was sent before the broker asked for a pause waits for its end.
+        is_answered || self.link.as_ref().is_some_and(|link| link.line.is_paused)
     }
 
     pub(crate) fn act(&mut self, random: &mut Random, cx: &mut Cx<'_>) {

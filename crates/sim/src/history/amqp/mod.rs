@@ -91,6 +91,8 @@ pub struct AmqpCounts {
     pub requeued: u64,
     /// Messages that came by another door than that by which they went in.
     pub crossed: u64,
+    /// Times that FireMQ's publishers were asked to wait.
+    pub paused: u64,
     /// Messages of FireMQ's clients that were confirmed.
     pub confirmed_by_fire: u64,
     /// Transactions committed.
