@@ -32,6 +32,23 @@ const DISK_ALARM_MARGIN: u64 = 256 << 20;
 /// The log's cache takes at most one part in this many of the memory limit.
 const CACHE_OF_LIMIT: u64 = 8;
 
+/// States of scripts of each of two threads take at most this much memory together, and at most one
+/// part in so many of the memory limit.
+const STATES_BYTES_MAX: usize = 64 << 20;
+const STATES_OF_LIMIT: u64 = 16;
+
+/// Above this much memory publishes are refused; 0 = there is no limit.
+fn memory_limit(config: &Config) -> u64 {
+    match config.memory_limit.0 {
+        0 => process::memory_bytes().map_or(0, |bytes| bytes / 100 * DEFAULT_MEMORY_PERCENT),
+        bytes => bytes,
+    }
+}
+
+/// What a message takes that waits for a throttle by itself, in a bucket of its own: its entry, its
+/// line and the bucket.
+const THROTTLED_BYTES: u64 = 512;
+
 /// The node's settings.
 pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
     let mut node = NodeConfig::new(log_id);
@@ -50,13 +67,13 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         has_script_host: true,
         ..EngineConfig::default()
     };
-    let limit = match config.memory_limit.0 {
-        0 => process::memory_bytes().map_or(0, |bytes| bytes / 100 * DEFAULT_MEMORY_PERCENT),
-        bytes => bytes,
-    };
+    let limit = memory_limit(config);
     node.memory_limit_bytes = limit;
     if limit > 0 {
         node.engine.queue_hot = limit / HOT_OF_LIMIT / MESSAGE_BYTES;
+        let throttled = limit / HOT_OF_LIMIT / THROTTLED_BYTES;
+        let throttled = u32::try_from(throttled).unwrap_or(u32::MAX);
+        node.engine.throttled_hot = node.engine.throttled_hot.min(throttled);
     }
     node.snapshot_bytes = config.snapshot_bytes.0;
     node.reclaim_bytes_per_second = config.reclaim_rate.0;
@@ -199,7 +216,11 @@ pub(crate) fn scripts(config: &Config) -> tanda_script::Limits {
     tanda_script::Limits {
         time: config.script_time_limit,
         memory_bytes: usize_of(config.script_memory_limit),
-        ..tanda_script::Limits::default()
+        states_bytes_max: match memory_limit(config) {
+            0 => STATES_BYTES_MAX,
+            limit => usize::try_from(limit / STATES_OF_LIMIT).unwrap_or(usize::MAX),
+        }
+        .min(STATES_BYTES_MAX),
     }
 }
 

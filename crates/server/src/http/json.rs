@@ -65,6 +65,7 @@ pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
         },
         "memory": {
             "bytes": node.memory_bytes,
+            "script_bytes": node.script_bytes,
             "limit_bytes": node.memory_limit_bytes,
             "short": snapshot.alarms.memory,
             "full": node.memory_full,

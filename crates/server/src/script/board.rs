@@ -5,8 +5,11 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use tanda_engine::ScriptJob;
@@ -25,12 +28,31 @@ pub(super) enum Lane {
     Slow,
 }
 
+/// A quick thread that is so long in one turn is stuck: within one statement nothing can stop a
+/// script.
+const STUCK: Duration = Duration::from_millis(100);
+/// Quick threads at most. All but one end once they are not stuck any more.
+const QUICK_MAX: u32 = 4;
+
+/// What a thread does next.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// A turn of this.
+    Work(Work),
+    /// It starts another quick thread: those there are are stuck, and work waits.
+    Help,
+    /// It ends.
+    End,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Board {
     state: Mutex<State>,
     quick: Condvar,
     slow: Condvar,
+    /// Memory of all states of scripts.
+    bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -40,6 +62,12 @@ struct State {
     slow: VecDeque<u64>,
     paces: Paces,
     stop: bool,
+    /// Versions that quick threads run now, and since when.
+    running: HashMap<u64, Instant>,
+    /// Quick threads besides the first.
+    helpers: u32,
+    /// The slow thread looks at the quick ones now and then.
+    watching: bool,
 }
 
 #[derive(Debug, Default)]
@@ -61,23 +89,41 @@ impl Board {
             if !stands {
                 let lane = state.queue_up(version);
                 self.bell(lane).notify_one();
+                if lane == Lane::Quick && state.all_quick_run() && !state.watching {
+                    state.watching = true;
+                    self.slow.notify_one();
+                }
             }
         }
     }
 
-    /// Waits for the next work of a lane, and not before `rest_until`. `None`: it is time to end.
-    pub(super) fn take(&self, lane: Lane, rest_until: Option<Instant>) -> Option<Work> {
+    /// Waits for the next work of a lane, and not before `rest_until`.
+    pub(super) fn take(&self, lane: Lane, rest_until: Option<Instant>) -> Next {
         let mut state = self.lock();
         loop {
             if state.stop {
-                return None;
+                return Next::End;
             }
-            let rest = rest_until.map(|until| until.saturating_duration_since(Instant::now()));
-            let rest = rest.filter(|rest| !rest.is_zero());
+            let now = Instant::now();
+            let rest = rest_until.map(|until| until.saturating_duration_since(now));
+            let mut rest = rest.filter(|rest| !rest.is_zero());
             if rest.is_none()
                 && let Some(work) = state.take(lane)
             {
-                return Some(work);
+                if lane == Lane::Quick {
+                    state.running.insert(work.version(), now);
+                }
+                return Next::Work(work);
+            }
+            if lane == Lane::Slow {
+                if state.wants_help(now) {
+                    state.helpers += 1;
+                    return Next::Help;
+                }
+                state.watching = !state.quick.is_empty();
+                if state.watching {
+                    rest = Some(rest.map_or(STUCK, |rest| rest.min(STUCK)));
+                }
             }
             let bell = self.bell(lane);
             state = match rest {
@@ -90,12 +136,17 @@ impl Board {
         }
     }
 
-    /// A turn is over; `unfinished` is what remains of its work.
-    pub(super) fn give_back(&self, version: u64, unfinished: Option<Work>, spent: Spent) {
+    /// A turn is over; `unfinished` is what remains of its work. True when the thread is to end, as
+    /// another one has taken its place meanwhile.
+    pub(super) fn give_back(&self, version: u64, unfinished: Option<Work>, spent: Spent) -> bool {
         let mut state = self.lock();
         state.paces.note(version, spent);
+        let since = state.running.remove(&version);
+        let was_stuck = since.is_some_and(|since| since.elapsed() > STUCK);
+        let ends = was_stuck && state.helpers > 0;
+        state.helpers -= u32::from(ends);
         let Some(jobs) = state.jobs.get_mut(&version) else {
-            return;
+            return ends;
         };
         jobs.running = false;
         if let Some(work) = unfinished {
@@ -103,10 +154,28 @@ impl Board {
         }
         if jobs.waiting.is_empty() {
             state.jobs.remove(&version);
-            return;
+            return ends;
         }
         let lane = state.queue_up(version);
         self.bell(lane).notify_one();
+        ends
+    }
+
+    /// The thread that was to help could not be started.
+    pub(super) fn lost_helper(&self) {
+        let mut state = self.lock();
+        state.helpers = state.helpers.saturating_sub(1);
+    }
+
+    /// The memory of a thread's states was `before` and is `now`.
+    pub(super) fn note_memory(&self, before: usize, now: usize) {
+        self.bytes.fetch_add(now, Ordering::Relaxed);
+        self.bytes.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// Memory of all states.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Ends both threads after the call they are in.
@@ -140,6 +209,20 @@ impl State {
             self.quick.push_back(version);
             Lane::Quick
         }
+    }
+
+    /// All quick threads are in a turn.
+    fn all_quick_run(&self) -> bool {
+        self.running.len() > self.helpers as usize
+    }
+
+    /// Quick work waits, and all threads for it are stuck.
+    fn wants_help(&self, now: Instant) -> bool {
+        let is_stuck = |since: &Instant| now.saturating_duration_since(*since) > STUCK;
+        !self.quick.is_empty()
+            && self.helpers + 1 < QUICK_MAX
+            && self.all_quick_run()
+            && self.running.values().all(is_stuck)
     }
 
     fn take(&mut self, lane: Lane) -> Option<Work> {

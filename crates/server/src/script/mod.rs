@@ -8,9 +8,10 @@
 //!
 //! Owns which queue's calls run next and on which thread, so that a script that is slow, or runs
 //! out of time with every message, delays nobody but its own queue and takes a quarter of a core at
-//! most. It refuses to know what a result leads to, and how a script is kept in its limits
-//! (`tanda-script`). How many jobs may wait is bounded by who makes them: the engine has a few of
-//! each queue out at a time.
+//! most. Beside a script that is stuck within one statement, where nothing can stop it, another
+//! quick thread goes on with the others. It refuses to know what a result leads to, and how a
+//! script is kept in its limits (`tanda-script`). How many jobs may wait is bounded by who makes
+//! them: the engine has a few of each queue out at a time.
 
 mod board;
 mod pace;
@@ -47,6 +48,11 @@ impl ScriptHost {
         };
         let start = |lane| worker::start(Arc::clone(&board), lane, limits, Arc::clone(done));
         Ok((host, [start(Lane::Quick)?, start(Lane::Slow)?]))
+    }
+
+    /// Memory of the states of all scripts.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.board.memory_bytes()
     }
 
     /// Hands jobs over and empties `jobs`.

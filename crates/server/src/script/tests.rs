@@ -7,6 +7,7 @@ use std::{
         mpsc::{Receiver, channel},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -29,11 +30,15 @@ struct Bench {
 
 impl Bench {
     fn start() -> Self {
+        Self::start_with(Limits::default())
+    }
+
+    fn start_with(limits: Limits) -> Self {
         let (sender, finished) = channel();
         let done: Done = Arc::new(move |job: ScriptJob, outcome| {
             drop(sender.send((job.ticket, outcome)));
         });
-        let (host, threads) = ScriptHost::start(Limits::default(), &done).unwrap();
+        let (host, threads) = ScriptHost::start(limits, &done).unwrap();
         Self {
             host,
             threads,
@@ -214,6 +219,22 @@ fn a_script_without_end_delays_no_other_queue() {
         "all others, and not the one without end"
     );
     assert!(!bench.stop().contains(&1));
+}
+
+#[test]
+fn others_go_on_beside_a_call_that_holds_its_thread() {
+    let bench = Bench::start_with(Limits {
+        time: Duration::from_secs(3),
+        ..Limits::default()
+    });
+    bench.submit(job(1, 1, [Some(ENDLESS), None], enqueue(1)));
+    for ticket in 2..12 {
+        bench.submit(job(ticket, ticket, [Some(TENANT), None], enqueue(10)));
+    }
+    let finished: Vec<u64> = (0..11).map(|_| bench.next().0).collect();
+    assert_eq!(finished.last(), Some(&1), "{finished:?}");
+    assert!(bench.host.memory_bytes() > 0, "states count");
+    assert_eq!(bench.stop(), [0_u64; 0]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tanda_script::{Host, Limits, thread_cpu_time};
 
 use super::{
     Done,
-    board::{Board, Lane},
+    board::{Board, Lane, Next},
     pace::Spent,
     work::{Ran, Work},
 };
@@ -41,13 +41,23 @@ pub(super) fn start(
         .spawn(move || run(&board, lane, limits, &done))
 }
 
-fn run(board: &Board, lane: Lane, limits: Limits, done: &Done) {
+fn run(board: &Arc<Board>, lane: Lane, limits: Limits, done: &Done) {
     let mut host = Host::new(limits);
-    let mut rest_until = None;
-    while let Some(mut work) = board.take(lane, rest_until) {
+    let (mut rest_until, mut bytes) = (None, 0);
+    loop {
+        let mut work = match board.take(lane, rest_until) {
+            Next::Work(work) => work,
+            Next::Help => {
+                help(board, limits, done);
+                continue;
+            }
+            Next::End => break,
+        };
         let (version, started) = (work.version(), thread_cpu_time());
         let ran = turn(&mut work, &mut host, limits);
         let time = thread_cpu_time().saturating_sub(started);
+        let before = std::mem::replace(&mut bytes, host.used_bytes());
+        board.note_memory(before, bytes);
         if lane == Lane::Slow {
             rest_until = Some(Instant::now() + time * REST_TIMES);
         }
@@ -63,7 +73,21 @@ fn run(board: &Board, lane: Lane, limits: Limits, done: &Done) {
             calls: u32::try_from(ran.calls).unwrap_or(u32::MAX),
             timed_out: ran.timed_out,
         };
-        board.give_back(version, unfinished, spent);
+        if board.give_back(version, unfinished, spent) {
+            break;
+        }
+    }
+    drop(host);
+    board.note_memory(bytes, 0);
+}
+
+/// Starts another quick thread. Nobody waits for its end.
+fn help(board: &Arc<Board>, limits: Limits, done: &Done) {
+    tracing::warn!("a script is in one statement for longer than 100 ms; others go on beside it");
+    let started = start(Arc::clone(board), Lane::Quick, limits, Arc::clone(done));
+    if let Err(error) = started {
+        board.lost_helper();
+        tracing::error!("no thread for scripts can be started: {error}");
     }
 }
 

@@ -125,6 +125,8 @@ impl<D: Disk> Driver<D> {
             let now = self.clock.now();
             self.take_finished(now);
             if !self.is_stalled() {
+                let scripts = self.helpers.scripts.memory_bytes();
+                self.node.note_script_memory(scripts as u64);
                 let handled = self.handle_slice(now);
                 self.busy = self.node.run(now) || !self.pieces.is_empty();
                 self.node.take_script_jobs(&mut self.script_jobs);
