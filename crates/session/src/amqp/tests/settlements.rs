@@ -23,7 +23,8 @@ fn holding(count: u64) -> Peer {
 fn numbers(batch: &tanda_engine::SettleBatch) -> Vec<u64> {
     let mut numbers = Vec::new();
     for item in &batch.items {
-        assert_eq!(item.queue, SettleQueue::Id(QueueId(7)));
+        let (queue, holder) = (QueueId(7), 5);
+        assert_eq!(item.queue, SettleQueue::Held { queue, holder });
         numbers.push((1..100).find(|number| id(*number) == item.id).unwrap());
     }
     numbers

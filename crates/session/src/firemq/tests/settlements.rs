@@ -23,7 +23,8 @@ fn settled(peer: &mut Peer) -> Vec<(u64, Settlement)> {
     let (_, batch) = peer.settled();
     let items = batch.items.iter();
     let items = items.map(|item| {
-        assert_eq!(item.queue, SettleQueue::Id(QueueId(7)));
+        let (queue, holder) = (QueueId(7), 5);
+        assert_eq!(item.queue, SettleQueue::Held { queue, holder });
         let number = (1..=5).find(|number| id(*number) == item.id).unwrap();
         (number, item.settlement)
     });
