@@ -3,9 +3,9 @@
 use crate::{
     AclOf, ApiKeyInfo, ApiKeyNotFound, BindingInfo, BindingSpec, Bootstrapped, BucketStats,
     CreateApiKeyError, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeSpec, Grant,
-    KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueCounts, QueueSpec,
-    SetAclError, ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError, UserReply,
-    UserRequest, VhostId, VhostInfo,
+    KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueCounts, QueueInfo,
+    QueueSpec, SetAclError, ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError,
+    UserReply, UserRequest, VhostId, VhostInfo,
 };
 
 /// A rare request.
@@ -167,6 +167,11 @@ pub enum AdminRequest {
         /// The virtual host.
         vhost: VhostId,
     },
+    /// All queues of a virtual host, dead-letter queues too.
+    ListQueuesOf {
+        /// The virtual host.
+        vhost: VhostId,
+    },
     /// All bindings of a virtual host, by source, destination and key.
     ListBindings {
         /// The virtual host.
@@ -246,6 +251,7 @@ impl AdminRequest {
             Self::ListVhosts
             | Self::ListExchanges { .. }
             | Self::ListBindings { .. }
+            | Self::ListQueuesOf { .. }
             | Self::ListQueues
             | Self::SetRebalancing(_)
             | Self::ClusterStatus
@@ -336,6 +342,9 @@ pub enum AdminReply {
     Unbound(Result<(), TopologyError>),
     /// The exchanges of a virtual host, by name.
     Exchanges(Result<Vec<ExchangeInfo>, TopologyError>),
+    /// The queues of a virtual host, by name. Those that come or go while a long list is made may
+    /// be missing.
+    QueuesOf(Result<Vec<QueueInfo>, TopologyError>),
     /// The bindings of a virtual host, by source, destination and key.
     Bindings(Result<Vec<BindingInfo>, TopologyError>),
     /// It is there.

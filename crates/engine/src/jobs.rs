@@ -9,6 +9,7 @@ use crate::queues::QueueIndex;
 use crate::script::{Candidates, Redrive};
 use crate::stats::{KeyWalk, QueueWalk};
 use crate::throttle::BucketWalk;
+use crate::vhost_queues::VhostWalk;
 use crate::{AdminReply, QueueId, QueueNotFound, ReplyTo, ThrottleNotFound};
 
 /// A piece of long work with the answer it owes.
@@ -29,6 +30,7 @@ pub(crate) enum Work {
     Find(Search),
     Stats(KeyWalk),
     List(QueueWalk),
+    ListOf(VhostWalk),
     Buckets(Box<BucketWalk>),
 }
 
@@ -71,6 +73,9 @@ impl Engine {
         if let Work::List(walk) = &mut job.work {
             return Sliced::of(self.list_slice(walk));
         }
+        if let Work::ListOf(walk) = &mut job.work {
+            return Sliced::of(self.list_of_slice(walk));
+        }
         if let Work::Buckets(walk) = &mut job.work {
             return Sliced::of(self.bucket_slice(cx.now, walk));
         }
@@ -83,6 +88,7 @@ impl Engine {
             Work::Find(search) => self.find_slice(cx, index, search),
             Work::Stats(walk) => self.stats_slice(index, walk),
             Work::List(walk) => self.list_slice(walk),
+            Work::ListOf(walk) => self.list_of_slice(walk),
             Work::Buckets(walk) => self.bucket_slice(cx.now, walk),
         };
         Sliced::of(reply)
@@ -120,6 +126,7 @@ impl Job {
             Work::Find(_) => AdminReply::Explained(Err(QueueNotFound)),
             Work::Stats(_) => AdminReply::Stats(Err(QueueNotFound)),
             Work::List(_) => AdminReply::Queues(Vec::new()),
+            Work::ListOf(_) => AdminReply::QueuesOf(Ok(Vec::new())),
             Work::Buckets(_) => AdminReply::Throttle(Err(ThrottleNotFound)),
         }
     }

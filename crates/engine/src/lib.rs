@@ -82,6 +82,7 @@ mod topology;
 mod transaction;
 mod users;
 mod validate;
+mod vhost_queues;
 mod write_leases;
 
 pub use admin::{
@@ -143,3 +144,4 @@ pub use users::{
     PermissionError, PutUserError, TopicPermissions, User, UserId, UserNotFound, UserReply,
     UserRequest, UserTable, VhostPermissions,
 };
+pub use vhost_queues::{QueueInfo, QueueOrigin};

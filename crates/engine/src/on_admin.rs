@@ -103,6 +103,7 @@ impl Engine {
                 AdminReply::Exchanges(self.list_exchanges(vhost))
             }
             AdminRequest::ListBindings { vhost } => AdminReply::Bindings(self.list_bindings(vhost)),
+            AdminRequest::ListQueuesOf { vhost } => return self.list_queues_of(cx, to, vhost),
             AdminRequest::DeclareQueue(declare) => {
                 return self.on_declare_queue(cx, to, &declare);
             }

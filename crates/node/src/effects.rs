@@ -326,6 +326,10 @@ fn reply_bytes(reply: &AdminReply) -> usize {
             return entries.iter().map(|(k, v)| ENTRY + k.len() + v.len()).sum();
         }
         AdminReply::Vhosts(vhosts) => vhosts.len(),
+        AdminReply::QueuesOf(Ok(queues)) => {
+            // Each with its counters.
+            return queues.iter().map(|it| 5 * ENTRY + it.args.len()).sum();
+        }
         AdminReply::Exchanges(Ok(exchanges)) => exchanges.len(),
         AdminReply::Bindings(Ok(bindings)) => bindings.len(),
         AdminReply::Throttle(Ok(stats)) => stats.buckets.len() + stats.queues.len(),
@@ -358,6 +362,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Unbound(_)
         | AdminReply::Exchanges(Err(_))
         | AdminReply::Bindings(Err(_))
+        | AdminReply::QueuesOf(Err(_))
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)
         | AdminReply::QueuePurged(_) => 1,

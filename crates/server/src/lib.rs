@@ -23,6 +23,7 @@ mod door;
 mod http;
 mod keys;
 mod listen;
+mod listing;
 mod logging;
 mod process;
 mod random;

@@ -1,7 +1,11 @@
-//! `tanda exchange ...`: exchanges and bindings, and messages through them, over FireMQ.
+//! `tanda exchange ...`: exchanges and bindings, and messages through them, over FireMQ; lists of
+//! them over the HTTP door.
 
+mod list;
 mod messages;
 mod topology;
+
+pub(crate) use list::list_path;
 
 use std::env;
 
@@ -21,6 +25,10 @@ const URL_DEFAULT: &str = "fire://127.0.0.1:5673";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExchangeCommand {
+    /// List exchanges.
+    List(list::ListArgs),
+    /// List bindings.
+    Bindings(list::BindingsArgs),
     /// Declare an exchange; one that is there with the same properties stays.
     Declare(topology::DeclareArgs),
     /// Delete an exchange with its bindings.
@@ -50,6 +58,8 @@ pub(crate) struct DoorArgs {
 
 pub(crate) async fn run(command: ExchangeCommand, before: TargetArgs) -> Result<(), Failure> {
     match command {
+        ExchangeCommand::List(args) => list::list(args, before).await,
+        ExchangeCommand::Bindings(args) => list::bindings(args, before).await,
         ExchangeCommand::Declare(args) => topology::declare(args, before).await,
         ExchangeCommand::Delete(args) => topology::delete(args, before).await,
         ExchangeCommand::Bind(args) => topology::bind(args, before).await,

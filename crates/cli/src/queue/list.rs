@@ -5,20 +5,28 @@ use serde_json::{Value, json};
 use tanda_client::admin::QueueInfo;
 
 use crate::{
+    exchange::list_path,
     failure::Failure,
-    output::{Output, printable},
+    output::{Output, printable, text},
     table::{Table, grouped},
-    target::TargetArgs,
+    target::{Target, TargetArgs},
 };
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
+    /// The queues of this virtual host, with what AMQP and FireMQ declared them with; over the HTTP
+    /// door. Without it: those that Fila shows, which are in /
+    #[arg(long, value_name = "VHOST")]
+    vhost: Option<String>,
     #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: ListArgs, before: TargetArgs) -> Result<(), Failure> {
     let target = args.target.or(before);
+    if let Some(vhost) = &args.vhost {
+        return of_vhost(vhost, &target).await;
+    }
     let admin = target.connect().await?.admin();
     let mut queues = admin
         .list_queues()
@@ -31,6 +39,41 @@ pub(super) async fn run(args: ListArgs, before: TargetArgs) -> Result<(), Failur
     } else {
         out.line(table(&queues))?;
     }
+    out.flush()
+}
+
+async fn of_vhost(vhost: &str, target: &Target) -> Result<(), Failure> {
+    let queues = target
+        .http()?
+        .read(&list_path("queues", Some(vhost)))
+        .await?;
+    let mut out = Output::new();
+    if target.json {
+        out.document(&queues)?;
+        return out.flush();
+    }
+    let numbers = ["MESSAGES", "READY", "UNACKED", "CONSUMERS"];
+    let mut table = Table::new(&["QUEUE", "IS"], &numbers);
+    for it in queues.as_array().into_iter().flatten() {
+        let is = |key: &str| it.get(key).and_then(Value::as_bool) == Some(true);
+        let mut words = vec![if is("durable") {
+            "durable"
+        } else {
+            "transient"
+        }];
+        words.extend(is("auto_delete").then_some("auto-delete"));
+        words.extend(is("exclusive").then_some("exclusive"));
+        let number = |key: &str| grouped(it.get(key).and_then(Value::as_u64).unwrap_or(0));
+        table.row([
+            text(it, "name"),
+            words.join(", "),
+            number("messages"),
+            number("messages_ready"),
+            number("messages_unacknowledged"),
+            number("consumers"),
+        ]);
+    }
+    out.line(table)?;
     out.flush()
 }
 

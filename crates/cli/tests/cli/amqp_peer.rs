@@ -27,6 +27,15 @@ impl AmqpPeer {
     /// Logs in and opens the virtual host `/`; what the broker closed with when it does not let
     /// this user in.
     pub(crate) fn open(addr: &str, user: &str, password: &str) -> Result<Self, String> {
+        Self::open_in(addr, (user, password), "/")
+    }
+
+    /// The same for another virtual host.
+    pub(crate) fn open_in(
+        addr: &str,
+        (user, password): (&str, &str),
+        vhost: &str,
+    ) -> Result<Self, String> {
         let mut peer = Self {
             socket: TcpStream::connect(addr).unwrap(),
             input: Vec::new(),
@@ -64,7 +73,7 @@ impl AmqpPeer {
         peer.say(
             0,
             connection::Open {
-                virtual_host: short("/"),
+                virtual_host: short(vhost),
             },
         );
         let opened = peer.next();

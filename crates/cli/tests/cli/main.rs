@@ -21,3 +21,4 @@ mod secrets;
 mod send;
 mod tls;
 mod users;
+mod vhosts;

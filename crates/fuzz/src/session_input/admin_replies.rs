@@ -191,6 +191,7 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         | AdminRequest::Unbind(_)
         | AdminRequest::ListExchanges { .. }
         | AdminRequest::ListBindings { .. }
+        | AdminRequest::ListQueuesOf { .. }
         | AdminRequest::DeclareQueue(_)
         | AdminRequest::RemoveQueue { .. }
         | AdminRequest::Purge { .. } => &[TOPOLOGY],
@@ -253,7 +254,7 @@ fn update_refused(script: &mut Script<'_>) -> UpdateQueueError {
     }
 }
 
-fn counts(script: &mut Script<'_>) -> QueueCounts {
+pub(super) fn counts(script: &mut Script<'_>) -> QueueCounts {
     QueueCounts {
         depth: script.u64(),
         in_flight: u64::from(script.byte()),
@@ -433,6 +434,7 @@ mod tests {
             | AdminReply::Unbound(_)
             | AdminReply::Exchanges(_)
             | AdminReply::Bindings(_)
+            | AdminReply::QueuesOf(_)
             | AdminReply::QueueDeclared(_)
             | AdminReply::QueueRemoved(_)
             | AdminReply::QueuePurged(_) => 23,

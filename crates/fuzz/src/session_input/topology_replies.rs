@@ -2,15 +2,15 @@
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, BindingInfo, DeclaredQueue, Destination, ExchangeInfo, ExchangeKind, TopologyCode,
-    TopologyError, VhostId, VhostInfo,
+    AdminReply, BindingInfo, DeclaredQueue, Destination, ExchangeInfo, ExchangeKind, QueueInfo,
+    QueueKind, QueueOrigin, TopologyCode, TopologyError, VhostId, VhostInfo,
 };
 
-use super::admin_replies::{Make, text};
+use super::admin_replies::{Make, counts, text};
 use crate::script::Script;
 
 /// One of each kind.
-pub(super) const ALL: [Make; 12] = [
+pub(super) const ALL: [Make; 13] = [
     |script| AdminReply::Vhost(either(script, VhostId(3))),
     |script| AdminReply::VhostChanged(either(script, ())),
     |script| {
@@ -60,6 +60,19 @@ pub(super) const ALL: [Make; 12] = [
     |script| {
         let messages = script.u64();
         AdminReply::QueuePurged(either(script, messages))
+    },
+    |script| {
+        let queue = QueueInfo {
+            name: text(script),
+            origin: QueueOrigin::Declared,
+            durable: true,
+            exclusive: false,
+            auto_delete: false,
+            args: Bytes::new(),
+            kind: QueueKind::Classic,
+            counts: counts(script),
+        };
+        AdminReply::QueuesOf(either(script, vec![queue]))
     },
 ];
 

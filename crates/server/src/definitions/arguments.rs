@@ -95,7 +95,7 @@ fn plain(scalar: &Json) -> Value<'_> {
 
 /// A field table as JSON. What JSON does not have becomes the nearest; what cannot be read is left
 /// out.
-pub(super) fn decode(raw: &[u8]) -> Json {
+pub(crate) fn decode(raw: &[u8]) -> Json {
     Table::new(raw).map_or_else(|_| json!({}), object)
 }
 

@@ -1,28 +1,28 @@
 //! What there is, as a document.
 
-use serde_json::{Value, json};
-use tanda_engine::{AdminReply, AdminRequest, Destination, VhostInfo};
+use std::collections::BTreeSet;
 
-use super::arguments;
+use serde_json::{Value, json};
+use tanda_engine::{Destination, QueueOrigin, VhostInfo};
+
 use crate::{
     ask::{AskError, Asker},
+    listing,
     users::{Principals, password},
 };
 
-/// Virtual hosts, users with the hashes of their passwords, permissions, exchanges and bindings,
-/// and the queues that AMQP and FireMQ declared in `/`: as [`super::read`] reads them.
+/// Virtual hosts, users with the hashes of their passwords, permissions, and of each virtual host
+/// exchanges, queues and bindings: as [`super::read`] reads them.
 ///
 /// # Errors
 /// When the broker does not answer.
 pub(crate) async fn export(asker: &Asker, newest: &Principals) -> Result<Value, AskError> {
-    let vhosts = vhosts(asker).await?;
-    let mut exchanges = Vec::new();
-    let mut bindings = Vec::new();
+    let vhosts = listing::vhosts(asker).await?;
+    let [mut exchanges, mut queues, mut bindings] = [const { Vec::new() }; 3];
     for vhost in &vhosts {
-        exchanges.extend(exchanges_of(asker, vhost).await?);
-        bindings.extend(bindings_of(asker, vhost).await?);
+        let lists = [&mut exchanges, &mut queues, &mut bindings];
+        add_vhost(asker, vhost, lists).await?;
     }
-    let queues = queues(asker).await?;
     let vhosts: Vec<_> = vhosts.iter().map(|it| json!({ "name": it.name })).collect();
     Ok(json!({
         "product_name": "Tanda",
@@ -37,88 +37,39 @@ pub(crate) async fn export(asker: &Asker, newest: &Principals) -> Result<Value, 
     }))
 }
 
-async fn vhosts(asker: &Asker) -> Result<Vec<VhostInfo>, AskError> {
-    let reply = asker.ask(AdminRequest::ListVhosts).await?;
-    let AdminReply::Vhosts(vhosts) = reply else {
-        return Ok(Vec::new());
-    };
-    Ok(vhosts)
-}
-
-async fn exchanges_of(asker: &Asker, vhost: &VhostInfo) -> Result<Vec<Value>, AskError> {
-    let request = AdminRequest::ListExchanges { vhost: vhost.id };
-    let AdminReply::Exchanges(Ok(exchanges)) = asker.ask(request).await? else {
-        return Ok(Vec::new());
-    };
-    let own = exchanges.iter().filter(|it| {
+/// Adds the durable exchanges, the durable queues that AMQP and FireMQ declared, and the bindings
+/// between them: so everything in the document can be made again.
+async fn add_vhost(
+    asker: &Asker,
+    vhost: &VhostInfo,
+    [exchanges, queues, bindings]: [&mut Vec<Value>; 3],
+) -> Result<(), AskError> {
+    let name = &vhost.name;
+    let mut ends = BTreeSet::new();
+    for it in listing::exchanges(asker, vhost.id).await? {
         let is_built_in = it.name.is_empty() || it.name.starts_with("amq.");
-        !is_built_in && it.durable
-    });
-    let own = own.map(|it| {
-        json!({
-            "name": it.name,
-            "vhost": vhost.name,
-            "type": it.kind.name(),
-            "durable": it.durable,
-            "auto_delete": it.auto_delete,
-            "internal": it.internal,
-            "arguments": arguments::decode(&it.args),
-        })
-    });
-    Ok(own.collect())
-}
-
-async fn bindings_of(asker: &Asker, vhost: &VhostInfo) -> Result<Vec<Value>, AskError> {
-    let request = AdminRequest::ListBindings { vhost: vhost.id };
-    let AdminReply::Bindings(Ok(bindings)) = asker.ask(request).await? else {
-        return Ok(Vec::new());
-    };
-    let all = bindings
-        .iter()
-        .filter(|it| !it.source.is_empty())
-        .map(|it| {
-            let (kind, destination) = match &it.destination {
-                Destination::Queue(name) => ("queue", name),
-                Destination::Exchange(name) => ("exchange", name),
-            };
-            json!({
-                "source": it.source,
-                "vhost": vhost.name,
-                "destination": destination,
-                "destination_type": kind,
-                "routing_key": it.key,
-                "arguments": arguments::decode(&it.args),
-            })
-        });
-    Ok(all.collect())
-}
-
-async fn queues(asker: &Asker) -> Result<Vec<Value>, AskError> {
-    let AdminReply::Queues(queues) = asker.ask(AdminRequest::ListQueues).await? else {
-        return Ok(Vec::new());
-    };
-    let mut declared = Vec::new();
-    for queue in queues {
-        let name = queue.name.clone();
-        let reply = asker.ask(AdminRequest::InspectQueue { name }).await?;
-        let AdminReply::Inspected(Ok(details)) = reply else {
-            continue;
-        };
-        let Some(policy) = &details.config.amqp else {
-            continue;
-        };
-        if policy.exclusive || !policy.durable {
-            continue;
+        if it.durable && !is_built_in {
+            exchanges.push(listing::exchange_json(name, &it));
         }
-        declared.push(json!({
-            "name": queue.name,
-            "vhost": "/",
-            "durable": policy.durable,
-            "auto_delete": policy.auto_delete,
-            "arguments": arguments::decode(&policy.args),
-        }));
+        if it.durable {
+            ends.insert(Destination::Exchange(it.name));
+        }
     }
-    Ok(declared)
+    for it in listing::queues(asker, vhost.id).await? {
+        let is_declared = it.origin == QueueOrigin::Declared;
+        if is_declared && it.durable && !it.exclusive {
+            queues.push(listing::queue_definition(name, &it));
+            ends.insert(Destination::Queue(it.name));
+        }
+    }
+    for it in listing::bindings(asker, vhost.id).await? {
+        let source = Destination::Exchange(it.source.clone());
+        let is_default = it.source.is_empty();
+        if !is_default && ends.contains(&source) && ends.contains(&it.destination) {
+            bindings.push(listing::binding_json(name, &it));
+        }
+    }
+    Ok(())
 }
 
 fn users(newest: &Principals) -> Vec<Value> {

@@ -12,6 +12,7 @@ mod file;
 mod load;
 mod read;
 
+pub(crate) use arguments::decode as arguments_json;
 pub(crate) use export::export;
 pub(crate) use file::load_file;
 pub(crate) use load::load;

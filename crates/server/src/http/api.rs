@@ -22,7 +22,7 @@ use super::{
     guard::guard,
     json, permissions,
     problem::Problem,
-    users, vhosts,
+    topology, users, vhosts,
 };
 
 type Answer = Result<Json<Value>, Problem>;
@@ -41,6 +41,7 @@ pub(super) fn router(door: Arc<Door>) -> Router {
         .merge(users::routes())
         .merge(permissions::routes())
         .merge(vhosts::routes())
+        .merge(topology::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -164,7 +165,8 @@ async fn not_found(uri: Uri) -> Problem {
         "not_found",
         format!("there is nothing at {}", uri.path()),
         "docs/http-api.md lists the paths: /api/tanda/..., /api/users, /api/permissions, \
-         /api/topic-permissions, /api/vhosts, /api/definitions and /api/whoami",
+         /api/topic-permissions, /api/vhosts, /api/queues, /api/exchanges, /api/bindings, \
+         /api/definitions and /api/whoami",
     )
 }
 

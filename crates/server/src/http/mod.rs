@@ -16,6 +16,7 @@ mod json;
 mod permissions;
 mod problem;
 mod serve;
+mod topology;
 mod users;
 mod vhosts;
 mod who;

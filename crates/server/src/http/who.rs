@@ -56,11 +56,20 @@ impl Who {
 
     /// Whether they may do anything with the queue of this name.
     pub(super) fn may_touch(&self, queue: &str) -> bool {
+        self.may_touch_in(VHOST, queue)
+    }
+
+    /// Whether they may do anything with the queue or exchange of this name in a virtual host.
+    pub(super) fn may_touch_in(&self, vhost: &str, name: &str) -> bool {
         match self {
-            Self::Caller(caller) => caller.may_touch(queue),
-            Self::User { user, .. } => {
+            // What is granted to keys counts in `/`.
+            Self::Caller(caller) => {
+                caller.is_superadmin() || vhost == VHOST && caller.may_touch(name)
+            }
+            Self::User { user, identity } => {
                 let mut all = Permission::ALL.into_iter();
-                looks_at_all(user) || all.any(|permission| self.may(permission, queue))
+                let may = all.any(|it| identity.may(wanted(it), vhost, name));
+                looks_at_all(user) || has_a_door(user) && may
             }
         }
     }

@@ -51,6 +51,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::Unbound(_)
         | AdminReply::Exchanges(_)
         | AdminReply::Bindings(_)
+        | AdminReply::QueuesOf(_)
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)
         | AdminReply::QueuePurged(_)

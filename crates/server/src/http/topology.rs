@@ -1,0 +1,134 @@
+//! Queues, exchanges and bindings, at the paths that RabbitMQ's management has them at. Documented
+//! in `docs/http-api.md`.
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{Path, State},
+    routing::get,
+};
+use serde_json::Value;
+use tanda_engine::{BindingInfo, Destination, VhostInfo};
+
+use super::{Door, auth::Asking, problem::Problem, users::no_vhost, who::Who};
+use crate::listing;
+
+/// What permissions call the default exchange.
+const DEFAULT_EXCHANGE: &str = "amq.default";
+
+type Answer = Result<Json<Value>, Problem>;
+
+pub(super) fn routes() -> Router<Arc<Door>> {
+    Router::new()
+        .route("/api/queues", get(queues))
+        .route("/api/queues/{vhost}", get(queues_of))
+        .route("/api/exchanges", get(exchanges))
+        .route("/api/exchanges/{vhost}", get(exchanges_of))
+        .route("/api/bindings", get(bindings))
+        .route("/api/bindings/{vhost}", get(bindings_of))
+}
+
+/// What is listed.
+#[derive(Clone, Copy)]
+enum List {
+    Queues,
+    Exchanges,
+    Bindings,
+}
+
+async fn queues(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
+    everywhere(&door, &asking.who, List::Queues).await
+}
+
+async fn exchanges(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
+    everywhere(&door, &asking.who, List::Exchanges).await
+}
+
+async fn bindings(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
+    everywhere(&door, &asking.who, List::Bindings).await
+}
+
+async fn queues_of(
+    State(door): State<Arc<Door>>,
+    asking: Asking,
+    Path(vhost): Path<String>,
+) -> Answer {
+    in_one(&door, &asking.who, (List::Queues, &vhost)).await
+}
+
+async fn exchanges_of(
+    State(door): State<Arc<Door>>,
+    asking: Asking,
+    Path(vhost): Path<String>,
+) -> Answer {
+    in_one(&door, &asking.who, (List::Exchanges, &vhost)).await
+}
+
+async fn bindings_of(
+    State(door): State<Arc<Door>>,
+    asking: Asking,
+    Path(vhost): Path<String>,
+) -> Answer {
+    in_one(&door, &asking.who, (List::Bindings, &vhost)).await
+}
+
+async fn everywhere(door: &Door, who: &Who, list: List) -> Answer {
+    let mut all = Vec::new();
+    for vhost in listing::vhosts(&door.asker).await? {
+        all.extend(listed(door, who, (list, &vhost)).await?);
+    }
+    Ok(Json(Value::Array(all)))
+}
+
+async fn in_one(door: &Door, who: &Who, (list, vhost): (List, &str)) -> Answer {
+    let vhosts = listing::vhosts(&door.asker).await?;
+    let found = vhosts.iter().find(|it| it.name == vhost);
+    let found = found.ok_or_else(|| no_vhost(vhost))?;
+    let all = listed(door, who, (list, found)).await?;
+    Ok(Json(Value::Array(all)))
+}
+
+/// What is in a virtual host and is somehow theirs.
+async fn listed(
+    door: &Door,
+    who: &Who,
+    (list, vhost): (List, &VhostInfo),
+) -> Result<Vec<Value>, Problem> {
+    let VhostInfo { id, name } = vhost;
+    Ok(match list {
+        List::Queues => {
+            let all = listing::queues(&door.asker, *id).await?;
+            let theirs = all.iter().filter(|it| who.may_touch_in(name, &it.name));
+            theirs.map(|it| listing::queue_json(name, it)).collect()
+        }
+        List::Exchanges => {
+            let all = listing::exchanges(&door.asker, *id).await?;
+            let theirs = all
+                .iter()
+                .filter(|it| who.may_touch_in(name, asked_for_as(&it.name)));
+            theirs.map(|it| listing::exchange_json(name, it)).collect()
+        }
+        List::Bindings => {
+            let all = listing::bindings(&door.asker, *id).await?;
+            let theirs = all.iter().filter(|it| may_see(who, name, it));
+            theirs.map(|it| listing::binding_json(name, it)).collect()
+        }
+    })
+}
+
+/// Who may not touch one end of a binding learns nothing of it.
+fn may_see(who: &Who, vhost: &str, binding: &BindingInfo) -> bool {
+    let (Destination::Queue(to) | Destination::Exchange(to)) = &binding.destination;
+    let ends = [binding.source.as_str(), to];
+    ends.iter()
+        .all(|end| who.may_touch_in(vhost, asked_for_as(end)))
+}
+
+const fn asked_for_as(name: &str) -> &str {
+    if name.is_empty() {
+        DEFAULT_EXCHANGE
+    } else {
+        name
+    }
+}
