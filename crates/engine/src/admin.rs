@@ -328,8 +328,10 @@ pub enum AdminReply {
     User(UserReply),
     /// The virtual host that was asked for.
     Vhost(Result<VhostId, TopologyError>),
-    /// Made or deleted.
+    /// It is there.
     VhostChanged(Result<(), TopologyError>),
+    /// The virtual host that is gone: its number is never used again.
+    VhostDeleted(Result<VhostId, TopologyError>),
     /// All virtual hosts, by name.
     Vhosts(Vec<VhostInfo>),
     /// It is there.

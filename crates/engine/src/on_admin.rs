@@ -83,7 +83,7 @@ impl Engine {
                 AdminReply::VhostChanged(self.create_vhost(cx, &name))
             }
             AdminRequest::DeleteVhost { name } => {
-                AdminReply::VhostChanged(self.delete_vhost(cx, &name))
+                AdminReply::VhostDeleted(self.delete_vhost(cx, &name))
             }
             AdminRequest::ListVhosts => AdminReply::Vhosts(self.list_vhosts()),
             AdminRequest::DeclareExchange(spec) => {

@@ -356,6 +356,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::User(_)
         | AdminReply::Vhost(_)
         | AdminReply::VhostChanged(_)
+        | AdminReply::VhostDeleted(_)
         | AdminReply::ExchangeDeclared(_)
         | AdminReply::ExchangeDeleted(_)
         | AdminReply::Bound(_)

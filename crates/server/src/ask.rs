@@ -69,12 +69,22 @@ impl Asker {
             mailbox.take(&mut events);
             let mut pending = self.pending();
             for event in events.drain(..) {
+                self.heed(&event);
                 let answer = token_of(&event).and_then(|token| pending.answers.remove(&token));
                 if let Some(answer) = answer {
                     // Whoever asked may have given up.
                     drop(answer.send(event));
                 }
             }
+        }
+    }
+
+    /// What connections must know, whoever asked for it and has given up.
+    fn heed(&self, event: &Event) {
+        if let Event::Admin { reply, .. } = event
+            && let AdminReply::VhostDeleted(Ok(id)) = **reply
+        {
+            self.shard.note_vhost_gone(id);
         }
     }
 

@@ -52,6 +52,7 @@ impl Audit {
 fn write(peer: Option<SocketAddr>, event: &AuditEvent) {
     let AuditEvent {
         by,
+        user,
         action,
         object,
         outcome,
@@ -62,6 +63,7 @@ fn write(peer: Option<SocketAddr>, event: &AuditEvent) {
         .map_or_else(|| "-".to_owned(), |key| key.id.to_string());
     // Names and objects are said by peers: escaped.
     let name = by.as_ref().map_or("", |key| &*key.name);
+    let user = user.as_deref().unwrap_or_default();
     let (outcome, reason) = match outcome {
         AuditOutcome::Done => ("done", ""),
         AuditOutcome::Refused(reason) => ("refused", *reason),
@@ -73,6 +75,7 @@ fn write(peer: Option<SocketAddr>, event: &AuditEvent) {
         peer,
         key,
         name = ?name,
+        user = ?user,
         object = ?object,
         outcome,
         reason,

@@ -14,10 +14,11 @@ use crate::{
 
 /// All virtual hosts, by name.
 pub(crate) async fn vhosts(asker: &Asker) -> Result<Vec<VhostInfo>, AskError> {
-    match asker.ask(AdminRequest::ListVhosts).await? {
-        AdminReply::Vhosts(vhosts) => Ok(vhosts),
-        other => Err(mismatch(&other)),
-    }
+    let reply = asker.ask(AdminRequest::ListVhosts).await?;
+    let AdminReply::Vhosts(vhosts) = reply else {
+        return Err(mismatch(&reply));
+    };
+    Ok(vhosts)
 }
 
 /// The exchanges of a virtual host, by name; one that is gone meanwhile has none.
@@ -25,26 +26,29 @@ pub(crate) async fn exchanges(
     asker: &Asker,
     vhost: VhostId,
 ) -> Result<Vec<ExchangeInfo>, AskError> {
-    match asker.ask(AdminRequest::ListExchanges { vhost }).await? {
-        AdminReply::Exchanges(result) => Ok(result.unwrap_or_default()),
-        other => Err(mismatch(&other)),
-    }
+    let reply = asker.ask(AdminRequest::ListExchanges { vhost }).await?;
+    let AdminReply::Exchanges(result) = reply else {
+        return Err(mismatch(&reply));
+    };
+    Ok(result.unwrap_or_default())
 }
 
 /// The bindings of a virtual host; one that is gone meanwhile has none.
 pub(crate) async fn bindings(asker: &Asker, vhost: VhostId) -> Result<Vec<BindingInfo>, AskError> {
-    match asker.ask(AdminRequest::ListBindings { vhost }).await? {
-        AdminReply::Bindings(result) => Ok(result.unwrap_or_default()),
-        other => Err(mismatch(&other)),
-    }
+    let reply = asker.ask(AdminRequest::ListBindings { vhost }).await?;
+    let AdminReply::Bindings(result) = reply else {
+        return Err(mismatch(&reply));
+    };
+    Ok(result.unwrap_or_default())
 }
 
 /// The queues of a virtual host, by name; one that is gone meanwhile has none.
 pub(crate) async fn queues(asker: &Asker, vhost: VhostId) -> Result<Vec<QueueInfo>, AskError> {
-    match asker.ask(AdminRequest::ListQueuesOf { vhost }).await? {
-        AdminReply::QueuesOf(result) => Ok(result.unwrap_or_default()),
-        other => Err(mismatch(&other)),
-    }
+    let reply = asker.ask(AdminRequest::ListQueuesOf { vhost }).await?;
+    let AdminReply::QueuesOf(result) = reply else {
+        return Err(mismatch(&reply));
+    };
+    Ok(result.unwrap_or_default())
 }
 
 fn mismatch(reply: &AdminReply) -> AskError {

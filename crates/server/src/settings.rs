@@ -56,6 +56,9 @@ pub(crate) fn node(config: &Config, log_id: u128) -> NodeConfig {
         defaults: defaults(config),
         limits: Limits {
             queues_max: config.limits_queues_max,
+            vhosts_max: config.limits_vhosts_max,
+            exchanges_max: config.limits_exchanges_max,
+            bindings_max: config.limits_bindings_max,
             message_bytes_max: u32_of(config.limits_max_message),
             weight_max: config.limits_weight_max,
             api_keys_max: config.limits_api_keys_max,

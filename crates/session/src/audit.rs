@@ -15,6 +15,8 @@ const OBJECT_BYTES_MAX: usize = 255;
 pub struct AuditEvent {
     /// Whose doing it was; `None` when authentication is off, or the key is unknown.
     pub by: Option<Arc<ApiKey>>,
+    /// The user whose doing it was, when it was not a key's.
+    pub user: Option<String>,
     /// What was asked for, in the protocol's words.
     pub action: String,
     /// With what: a queue's name, or a key's id and name. At most 255 bytes of what the peer said,
@@ -52,10 +54,18 @@ impl AuditEvent {
         }
         Self {
             by: by.cloned(),
+            user: None,
             action: action.into(),
             object: object.get(..end).unwrap_or_default().to_owned(),
             outcome,
         }
+    }
+
+    /// As the doing of this user.
+    #[must_use]
+    pub fn by_user(mut self, user: Option<&str>) -> Self {
+        self.user = user.map(str::to_owned);
+        self
     }
 
     /// Whether peers can cause it as often as they like.

@@ -15,7 +15,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{Event, KeyTable, Millis, Request};
+use tanda_engine::{Event, KeyTable, Millis, Request, VhostId};
 
 use crate::audit::AuditEvent;
 use crate::login::{Identity, Login, LoginError};
@@ -117,6 +117,11 @@ pub trait Session {
     /// finishes what is under way.
     fn on_dismissed(&mut self, now: Millis, _why: &str) {
         self.begin_shutdown(now);
+    }
+
+    /// The virtual host that the peer works in and its name, once it is open.
+    fn vhost(&self) -> Option<(VhostId, &str)> {
+        None
     }
 
     /// Something ran short (memory, disk) and publishers have to wait, or, with `None`, nothing is

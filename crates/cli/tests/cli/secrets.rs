@@ -62,9 +62,13 @@ impl Broker {
 
     /// Sends one request as it stands and returns the whole answer.
     fn http(&self, authorization: &str) -> String {
+        self.request("GET /api/tanda/node", authorization)
+    }
+
+    fn request(&self, what: &str, authorization: &str) -> String {
         let mut stream = TcpStream::connect(&self.http).unwrap();
         let request = format!(
-            "GET /api/tanda/node HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+            "{what} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
              Authorization: {authorization}\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).unwrap();
@@ -161,6 +165,38 @@ fn the_log_says_what_happened_to_keys_and_no_secret() {
     ] {
         assert!(log.contains(line), "{line} is not in the log:\n{log}");
     }
+}
+
+#[test]
+fn changes_over_http_name_the_user() {
+    let broker = Broker::start();
+    for user in ["anna --tag administrator", "bert --tag management"] {
+        let http = format!("http://{}", broker.http);
+        let line = format!("user add {user} --password pw-of-both --http {http}");
+        told(&ask(&broker, BOOTSTRAP, &line));
+    }
+    // anna:pw-of-both, bert:pw-of-both
+    let (anna, bert) = ("Basic YW5uYTpwdy1vZi1ib3Ro", "Basic YmVydDpwdy1vZi1ib3Ro");
+    let made = broker.request("PUT /api/vhosts/shop", anna);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let refused = broker.request("DELETE /api/vhosts/shop", bert);
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    let log = broker.log();
+    let line = |action: &str, by: &str| {
+        let mut lines = log.lines().filter(|line| line.contains("audit: "));
+        let said = lines.any(|line| line.contains(action) && line.contains(by));
+        assert!(said, "{action} {by} is not in the log:\n{log}");
+    };
+    line("PutUser", "key=\"k1\" name=\"bootstrap\" user=\"\"");
+    line(
+        "CreateVhost",
+        "key=\"-\" name=\"\" user=\"anna\" object=\"shop\"",
+    );
+    line(
+        "DeleteVhost",
+        "user=\"bert\" object=\"\" outcome=\"forbidden\"",
+    );
+    assert!(!log.contains("pw-of-both"), "{log}");
 }
 
 #[test]

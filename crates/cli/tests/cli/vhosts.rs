@@ -1,6 +1,11 @@
 //! Virtual hosts from the command line: what is in them, and what becomes of it.
 
-use std::fs;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 
@@ -193,4 +198,106 @@ fn definitions_of_all_virtual_hosts_come_back_as_they_were() {
         assert_eq!(again[list], exported[list], "{list}");
     }
     fs::remove_file(file).unwrap();
+}
+
+const WELCOME: u8 = 2;
+const CLOSE: u8 = 5;
+
+/// A connection of FireMQ to the virtual host `shop`.
+fn fire_in_shop(broker: &Broker) -> TcpStream {
+    let header = b"\x83\xa3ver\x01\xa5vhost\xa4shop\xa4auth\x83\xa4mech\xa5plain\xa4user\xa5guest\
+                   \xa4pass\xa5guest";
+    let header_len = u32::try_from(header.len()).unwrap();
+    let mut hello = b"FMQ1".to_vec();
+    hello.extend((header_len + 5).to_be_bytes());
+    hello.push(1);
+    hello.extend(header_len.to_be_bytes());
+    hello.extend(header);
+    let mut fire = TcpStream::connect(broker.door("firemq")).unwrap();
+    fire.set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    fire.write_all(&hello).unwrap();
+    assert_eq!(next_frame(&mut fire).0, WELCOME);
+    fire
+}
+
+/// The op and the header of the next frame.
+fn next_frame(fire: &mut TcpStream) -> (u8, Vec<u8>) {
+    let mut len = [0; 4];
+    fire.read_exact(&mut len).unwrap();
+    let mut frame = vec![0; u32::from_be_bytes(len) as usize];
+    fire.read_exact(&mut frame).unwrap();
+    (frame[0], frame[5..].to_vec())
+}
+
+#[test]
+fn a_deleted_virtual_host_turns_out_who_is_in_it() {
+    let broker = with_shop();
+    let mut outside = open(&broker, "/");
+    let mut shop = open(&broker, "shop");
+    shop.declare("jobs").unwrap();
+    let mut fire = fire_in_shop(&broker);
+
+    broker.ok("vhost delete shop --yes");
+    shop.expect("CONNECTION_FORCED - vhost \\'shop\\' is deleted");
+    let (op, header) = next_frame(&mut fire);
+    assert_eq!(op, CLOSE);
+    // {"code": 320, ...
+    let starts = header.starts_with(b"\x82\xa4code\xcd\x01\x40");
+    let told = String::from_utf8_lossy(&header).into_owned();
+    assert!(starts && told.contains("vhost 'shop' is deleted"), "{told}");
+    outside.declare("still").unwrap();
+
+    // Another of the same name is open to nobody, and keeps who is let in.
+    broker.ok("vhost add shop");
+    let refused = AmqpPeer::open_in(&broker.door("amqp"), ("guest", "guest"), "shop");
+    let refused = refused.err().unwrap();
+    assert!(
+        refused.contains("NOT_ALLOWED - access to vhost"),
+        "{refused}"
+    );
+    broker.ok("permission set guest .* .* .* --vhost shop");
+    let mut again = open(&broker, "shop");
+    again.declare("jobs").unwrap();
+    assert_eq!(
+        broker
+            .json("queue list --vhost shop")
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn limits_name_their_option() {
+    let options = [
+        "--limits-vhosts-max",
+        "2",
+        "--limits-exchanges-max",
+        "11",
+        "--limits-bindings-max",
+        "1",
+    ];
+    let broker = Broker::start_with(new_dir(), &options);
+    broker.ok("vhost add shop");
+    let says = |line: &str, text: &str| {
+        let ran = broker.run(line);
+        assert!(ran.code == 1 && ran.err.contains(text), "{line}: {ran:?}");
+    };
+    says(
+        "vhost add other",
+        "cannot create vhost 'other': vhost limit of 2 (limits.vhosts_max) is reached",
+    );
+    broker.ok("exchange declare first");
+    says(
+        "exchange declare second",
+        "exchange limit of 11 (limits.exchanges_max) is reached",
+    );
+    broker.ok("queue create q");
+    broker.ok("exchange bind first q");
+    says(
+        "exchange bind first q --routing-key k",
+        "binding limit of 1 (limits.bindings_max) is reached",
+    );
 }

@@ -180,7 +180,8 @@ impl Engine {
         }
         let QueueText { name, vhost } = text;
         let text = format!(
-            "cannot declare queue '{name}': queue limit in vhost '{vhost}' ({max}) is reached"
+            "cannot declare queue '{name}' in vhost '{vhost}': queue limit of {max} \
+             (limits.queues_max) is reached"
         );
         Err(TopologyError::new(TopologyCode::PreconditionFailed, text))
     }

@@ -41,9 +41,8 @@ impl Engine {
             }
         }
         all.sort_by(|a, b| {
-            let order =
-                |it: &BindingInfo| (it.source.clone(), it.destination.clone(), it.key.clone());
-            order(a).cmp(&order(b))
+            let order = (&a.source, &a.destination, &a.key);
+            order.cmp(&(&b.source, &b.destination, &b.key))
         });
         Ok(all)
     }

@@ -59,7 +59,10 @@ impl Engine {
         let max = self.config.limits.bindings_max;
         if self.topology.bindings >= max as usize {
             let of = self.exchange_text(spec.vhost, &spec.source);
-            let text = format!("cannot bind to {of}: binding limit of {max} is reached");
+            let text = format!(
+                "cannot bind to {of}: binding limit of {max} \
+                 (limits.bindings_max) is reached"
+            );
             return refused(TopologyCode::ResourceError, text);
         }
         Ok(())

@@ -82,7 +82,10 @@ impl Engine {
         }
         let max = self.config.limits.exchanges_max;
         if self.topology.ids.len() >= max as usize {
-            let text = format!("cannot declare {of}: exchange limit of {max} is reached");
+            let text = format!(
+                "cannot declare {of}: exchange limit of {max} \
+                 (limits.exchanges_max) is reached"
+            );
             return refused(TopologyCode::PreconditionFailed, text);
         }
         Ok(())

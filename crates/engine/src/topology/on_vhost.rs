@@ -43,7 +43,10 @@ impl Engine {
         }
         let max = self.config.limits.vhosts_max;
         if self.topology.vhosts.len() >= max as usize {
-            let text = format!("cannot create vhost '{name}': vhost limit of {max} is reached");
+            let text = format!(
+                "cannot create vhost '{name}': vhost limit of {max} \
+                 (limits.vhosts_max) is reached"
+            );
             return refused(TopologyCode::ResourceError, text);
         }
         let id = VhostId(self.topology.next_vhost);
@@ -57,7 +60,7 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         name: &str,
-    ) -> Result<(), TopologyError> {
+    ) -> Result<VhostId, TopologyError> {
         let id = self.open_vhost(name)?;
         if id == VhostId::DEFAULT {
             let text = format!("the vhost {name} is always there");
@@ -75,7 +78,7 @@ impl Engine {
         self.topology.remove_vhost(id);
         self.users.forget_vhost(name);
         self.drop_keys_of(cx, id);
-        Ok(())
+        Ok(id)
     }
 
     /// Appends the record under construction; everything that speaks of the catalog waits for it.

@@ -48,7 +48,7 @@ fn what_ended_meanwhile_is_gone() {
 fn keys_of_a_virtual_host_go_with_it() {
     let mut w = World::new();
     let changed = |w: &mut World, request| match w.admin(request) {
-        AdminReply::VhostChanged(Ok(())) => {}
+        AdminReply::VhostChanged(Ok(())) | AdminReply::VhostDeleted(Ok(_)) => {}
         other => panic!("{other:?}"),
     };
     let name = || "v".to_owned();

@@ -19,7 +19,8 @@ fn limits_refuse_what_comes_on_top() {
     w.exchange("x", "fanout");
     let (code, text) = w.declare(durable("y", "fanout")).unwrap_err();
     assert_eq!(code, TopologyCode::PreconditionFailed);
-    let expected = "cannot declare exchange 'y' in vhost '/': exchange limit of 6 is reached";
+    let expected = "cannot declare exchange 'y' in vhost '/': exchange limit of 6 \
+                    (limits.exchanges_max) is reached";
     assert_eq!(text, expected);
     w.bind("x", "q1", "");
     w.bind("x", "q2", "");
@@ -27,7 +28,8 @@ fn limits_refuse_what_comes_on_top() {
     w.bind("x", "q2", "");
     let (code, text) = w.try_bind("x", "q3", "", &[]).unwrap_err();
     assert_eq!(code, TopologyCode::ResourceError);
-    let expected = "cannot bind to exchange 'x' in vhost '/': binding limit of 2 is reached";
+    let expected = "cannot bind to exchange 'x' in vhost '/': binding limit of 2 \
+                    (limits.bindings_max) is reached";
     assert_eq!(text, expected);
     let vhost = |name: &str| AdminRequest::CreateVhost {
         name: name.to_owned(),
@@ -35,7 +37,8 @@ fn limits_refuse_what_comes_on_top() {
     assert_eq!(w.ask(vhost("a")), Ok(()));
     let (code, text) = w.ask(vhost("b")).unwrap_err();
     assert_eq!(code, TopologyCode::ResourceError);
-    assert_eq!(text, "cannot create vhost 'b': vhost limit of 2 is reached");
+    let expected = "cannot create vhost 'b': vhost limit of 2 (limits.vhosts_max) is reached";
+    assert_eq!(text, expected);
     assert_eq!(w.ask(vhost("a")), Ok(()));
 }
 

@@ -55,6 +55,7 @@ impl World {
             | AdminReply::ExchangeDeleted(result)
             | AdminReply::Bound(result)
             | AdminReply::Unbound(result) => result,
+            AdminReply::VhostDeleted(result) => result.map(drop),
             other => panic!("{other:?}"),
         };
         result.map_err(|TopologyError { code, text }| (code, text))

@@ -427,6 +427,7 @@ mod tests {
             AdminReply::Acl(_) => 22,
             AdminReply::Vhost(_)
             | AdminReply::VhostChanged(_)
+            | AdminReply::VhostDeleted(_)
             | AdminReply::Vhosts(_)
             | AdminReply::ExchangeDeclared(_)
             | AdminReply::ExchangeDeleted(_)

@@ -10,7 +10,7 @@ use super::admin_replies::{Make, counts, text};
 use crate::script::Script;
 
 /// One of each kind.
-pub(super) const ALL: [Make; 13] = [
+pub(super) const ALL: [Make; 14] = [
     |script| AdminReply::Vhost(either(script, VhostId(3))),
     |script| AdminReply::VhostChanged(either(script, ())),
     |script| {
@@ -74,6 +74,7 @@ pub(super) const ALL: [Make; 13] = [
         };
         AdminReply::QueuesOf(either(script, vec![queue]))
     },
+    |script| AdminReply::VhostDeleted(either(script, VhostId(3))),
 ];
 
 /// What was asked for, or a refusal.

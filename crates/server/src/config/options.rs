@@ -224,6 +224,12 @@ options! {
     limits_connections_memory: ByteSize = "limits.connections_memory", "1GiB", "1MiB" ..= "1TiB";
     /// Queues, their dead-letter queues not counted.
     limits_queues_max: u32 = "limits.queues_max", "100000", "1" ..= "10000000";
+    /// Virtual hosts, `/` included.
+    limits_vhosts_max: u32 = "limits.vhosts_max", "1000", "1" ..= "100000";
+    /// Exchanges of all virtual hosts, with the five that each has from the beginning.
+    limits_exchanges_max: u32 = "limits.exchanges_max", "100000", "5" ..= "10000000";
+    /// Bindings of all exchanges, those of the default exchange not counted.
+    limits_bindings_max: u32 = "limits.bindings_max", "1000000", "1" ..= "10000000";
     /// Largest weight of a fairness key; a larger one counts as this.
     limits_weight_max: u32 = "limits.weight_max", "1000000", "1" ..= "4294967295";
     /// API keys.

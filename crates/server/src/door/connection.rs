@@ -34,7 +34,7 @@ use crate::{
     alarms::Alarms,
     listen::{Busy, Guest, Stream},
     server::is_set,
-    shard::Mailbox,
+    shard::{Mailbox, VhostsGone},
     users::{Admitted, Principals, Renewal},
 };
 
@@ -54,6 +54,10 @@ pub(super) struct Connection<P: Protocol> {
     mailbox: Arc<Mailbox>,
     /// The newest API keys and users.
     principals: watch::Receiver<Principals>,
+    /// Virtual hosts that were deleted.
+    vhosts_gone: watch::Receiver<VhostsGone>,
+    /// Those that the task has seen.
+    gone: VhostsGone,
     /// What runs short.
     alarms: watch::Receiver<Alarms>,
     input: Input,
@@ -83,6 +87,7 @@ enum Wake {
     Mail,
     Principals,
     Alarms,
+    Vhosts,
     Login(Result<Admitted, LoginError>),
     Timer,
     Shutdown,
@@ -103,6 +108,8 @@ impl<P: Protocol> Connection<P> {
         let mut session = door.protocol.session(conn, now, &stream);
         let mut principals = door.shard.principals();
         session.on_keys(now, &principals.borrow_and_update().keys);
+        let mut vhosts_gone = door.shard.vhosts_gone();
+        let gone = Arc::clone(&vhosts_gone.borrow_and_update());
         let mut alarms = door.shard.alarms().subscribe();
         if let Some(reason) = alarms.borrow_and_update().reason() {
             session.on_alarm(now, Some(reason));
@@ -118,6 +125,8 @@ impl<P: Protocol> Connection<P> {
             session,
             mailbox: Arc::default(),
             principals,
+            vhosts_gone,
+            gone,
             alarms,
             input: Input::default(),
             login: LoginCheck::default(),
@@ -181,6 +190,7 @@ impl<P: Protocol> Connection<P> {
             ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
             () = self.mailbox.arrived() => Ok(Wake::Mail),
             Ok(()) = self.principals.changed() => Ok(Wake::Principals),
+            Ok(()) = self.vhosts_gone.changed() => Ok(Wake::Vhosts),
             Ok(()) = self.alarms.changed() => Ok(Wake::Alarms),
             answer = self.login.answer(), if self.login.is_open() => Ok(Wake::Login(answer)),
             () = timer => Ok(Wake::Timer),
@@ -193,6 +203,10 @@ impl<P: Protocol> Connection<P> {
         match wake {
             // Which was seen when it was waited for.
             Wake::Principals => self.on_principals(now),
+            Wake::Vhosts => {
+                self.gone = Arc::clone(&self.vhosts_gone.borrow_and_update());
+                self.heed_vhosts(now);
+            }
             Wake::Alarms => {
                 let reason = self.alarms.borrow_and_update().reason();
                 self.session.on_alarm(now, reason);
@@ -289,6 +303,21 @@ impl<P: Protocol> Connection<P> {
             } else {
                 session.on_event(now, event);
             }
+        }
+        // The event may have been that the virtual host is open.
+        self.heed_vhosts(now);
+    }
+
+    /// Ends a connection whose virtual host was deleted.
+    fn heed_vhosts(&mut self, now: Millis) {
+        if self.gone.is_empty() {
+            return;
+        }
+        if let Some((id, name)) = self.session.vhost()
+            && self.gone.contains(&id)
+        {
+            let why = format!("vhost '{name}' is deleted");
+            self.dismiss(now, &why);
         }
     }
 

@@ -190,6 +190,7 @@ impl Asking {
 
     fn note(&self, action: &str, object: &str, outcome: AuditOutcome) {
         let event = AuditEvent::new(self.who.key(), action, object, outcome);
+        let event = event.by_user(self.who.user_name());
         self.door.audit.note(self.peer, &event);
     }
 }

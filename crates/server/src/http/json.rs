@@ -127,6 +127,9 @@ fn limits(door: &Door) -> Value {
         "subscriptions_max": config.limits_subscriptions_max,
         "outbound_bytes": config.limits_outbound.0,
         "queues_max": config.limits_queues_max,
+        "vhosts_max": config.limits_vhosts_max,
+        "exchanges_max": config.limits_exchanges_max,
+        "bindings_max": config.limits_bindings_max,
         "waiting_max": config.limits_waiting_max,
         "waiting_bytes": config.limits_waiting.0,
     })

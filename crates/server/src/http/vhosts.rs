@@ -56,7 +56,11 @@ async fn put(
     asking.needs_superadmin("CreateVhost")?;
     let is_there = names(&door).await?.contains(&name);
     let request = AdminRequest::CreateVhost { name: name.clone() };
-    change(&door, request, &name).await?;
+    let reply = door.asker.ask(request).await?;
+    let AdminReply::VhostChanged(result) = reply else {
+        return Err(mismatch(&reply));
+    };
+    result.map_err(|error| refused(&name, error))?;
     asking.note_done("CreateVhost", &name);
     let status = if is_there {
         StatusCode::NO_CONTENT
@@ -76,17 +80,13 @@ async fn remove(
         return Err(no_vhost(&name));
     }
     let request = AdminRequest::DeleteVhost { name: name.clone() };
-    change(&door, request, &name).await?;
-    asking.note_done("DeleteVhost", &name);
-    Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-async fn change(door: &Door, request: AdminRequest, name: &str) -> Result<(), Problem> {
     let reply = door.asker.ask(request).await?;
-    let AdminReply::VhostChanged(result) = reply else {
+    let AdminReply::VhostDeleted(result) = reply else {
         return Err(mismatch(&reply));
     };
-    result.map_err(|error| refused(name, error))
+    result.map_err(|error| refused(&name, error))?;
+    asking.note_done("DeleteVhost", &name);
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 fn refused(name: &str, error: TopologyError) -> Problem {

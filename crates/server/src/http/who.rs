@@ -98,6 +98,14 @@ impl Who {
         }
     }
 
+    /// The user's name, when it is one.
+    pub(super) fn user_name(&self) -> Option<&str> {
+        match self {
+            Self::Caller(_) => None,
+            Self::User { user, .. } => Some(&user.name),
+        }
+    }
+
     /// Their name and tags, as `/api/whoami` says them.
     pub(super) fn name_and_tags(&self) -> (String, Vec<String>) {
         let administrator = || vec!["administrator".to_owned()];

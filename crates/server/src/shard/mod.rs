@@ -21,6 +21,7 @@ mod sync;
 mod tests;
 
 use std::{
+    collections::BTreeSet,
     io,
     sync::{
         Arc,
@@ -30,7 +31,7 @@ use std::{
     time::Duration,
 };
 
-use tanda_engine::{ConnId, Request};
+use tanda_engine::{ConnId, Request, VhostId};
 use tanda_node::{BackupRefused, BackupSource, Node, NodeStats};
 use tanda_wal::Disk;
 use tokio::{
@@ -70,6 +71,9 @@ enum Question<D: Disk> {
     Backup(BackupReply<D>),
 }
 
+/// Virtual hosts that were deleted since the start.
+pub(crate) type VhostsGone = Arc<BTreeSet<VhostId>>;
+
 /// Where a backup goes once it can be read.
 type BackupReply<D> = oneshot::Sender<Result<BackupSource<D>, BackupRefused>>;
 
@@ -90,6 +94,7 @@ pub(crate) struct Shard {
     inbox: Arc<ShardInbox<RealDisk>>,
     principals: watch::Receiver<Principals>,
     alarms: watch::Sender<Alarms>,
+    vhosts_gone: watch::Sender<VhostsGone>,
     next_conn: Arc<AtomicU64>,
 }
 
@@ -128,6 +133,7 @@ impl Shard {
             users: Arc::clone(node.users()),
         });
         let (alarms, _) = watch::channel(Alarms::default());
+        let (vhosts_gone, _) = watch::channel(VhostsGone::default());
         let boards = Boards {
             principals: publisher,
             alarms: alarms.clone(),
@@ -148,6 +154,7 @@ impl Shard {
                 inbox,
                 principals,
                 alarms,
+                vhosts_gone,
                 next_conn,
             },
             Threads {
@@ -168,6 +175,18 @@ impl Shard {
     /// What runs short, and every change of it.
     pub(crate) const fn alarms(&self) -> &watch::Sender<Alarms> {
         &self.alarms
+    }
+
+    /// The virtual hosts that were deleted since the start, and every one that is.
+    pub(crate) fn vhosts_gone(&self) -> watch::Receiver<VhostsGone> {
+        self.vhosts_gone.subscribe()
+    }
+
+    /// A virtual host was deleted, which is on disk: whoever is in it has to go.
+    pub(crate) fn note_vhost_gone(&self, id: VhostId) {
+        self.vhosts_gone.send_modify(|gone| {
+            Arc::make_mut(gone).insert(id);
+        });
     }
 
     /// A number for a new connection.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{Event, Millis, Request};
+use tanda_engine::{Event, Millis, Request, VhostId};
 use tanda_wire::amqp::frame::FRAME_OVERHEAD_BYTES;
 use tanda_wire::amqp::{Split, split_frame};
 
@@ -108,6 +108,11 @@ impl Session for AmqpSession {
 
     fn on_dismissed(&mut self, now: Millis, why: &str) {
         Self::on_dismissed(self, now, why);
+    }
+
+    fn vhost(&self) -> Option<(VhostId, &str)> {
+        let is_open = matches!(self.state, State::Open(_));
+        is_open.then_some((self.link.vhost, &self.link.vhost_name))
     }
 
     fn on_alarm(&mut self, now: Millis, reason: Option<&str>) {

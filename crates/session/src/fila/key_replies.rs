@@ -44,6 +44,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         AdminReply::Created(_)
         | AdminReply::Vhost(_)
         | AdminReply::VhostChanged(_)
+        | AdminReply::VhostDeleted(_)
         | AdminReply::Vhosts(_)
         | AdminReply::ExchangeDeclared(_)
         | AdminReply::ExchangeDeleted(_)

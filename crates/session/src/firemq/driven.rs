@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use tanda_engine::{Event, Millis, Request};
+use tanda_engine::{Event, Millis, Request, VhostId};
 use tanda_wire::firemq::frame::{LENGTH_BYTES, Split, split_frame};
 
 use super::{FireSession, State};
@@ -106,6 +106,11 @@ impl Session for FireSession {
 
     fn on_dismissed(&mut self, now: Millis, why: &str) {
         Self::on_dismissed(self, now, why);
+    }
+
+    fn vhost(&self) -> Option<(VhostId, &str)> {
+        let is_open = matches!(self.state, State::Open(_));
+        is_open.then_some((self.link.vhost, &self.link.vhost_name))
     }
 
     fn on_alarm(&mut self, now: Millis, reason: Option<&str>) {
