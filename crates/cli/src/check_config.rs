@@ -46,5 +46,8 @@ fn print(loaded: &Loaded) -> io::Result<()> {
     for (key, text, source) in &loaded.origins {
         writeln!(out, "{key} = {text:?}  # {source}")?;
     }
+    for user in &loaded.config.users {
+        writeln!(out, "[[users]] {:?}", user.name)?;
+    }
     out.flush()
 }

@@ -74,6 +74,8 @@ pub enum StartError {
     },
     /// The certificate or key of TLS cannot be used.
     Tls(TlsFileError),
+    /// The users of the configuration cannot be made, for this reason.
+    Users(String),
     /// The file of definitions cannot be loaded.
     Definitions {
         /// The file.
@@ -137,13 +139,7 @@ impl Server {
             .spawn(users::write_hashes(hashes, asker.clone()));
         let principals = server.shard.principals();
         let authenticator = Authenticator::new(principals, clock, rules, rehash);
-        if let Some(path) = &config.load_definitions {
-            let loaded = definitions::load_file(path, (&asker, &authenticator)).await;
-            loaded.map_err(|problem| StartError::Definitions {
-                path: path.clone(),
-                problem,
-            })?;
-        }
+        load_objects(&config, (&asker, &authenticator)).await?;
         let inside = Inside {
             clock,
             authentication,
@@ -311,6 +307,20 @@ impl Server {
     }
 }
 
+/// Makes what the configuration says is there from the start.
+async fn load_objects(config: &Config, by: (&Asker, &Authenticator)) -> Result<(), StartError> {
+    let made = definitions::make_users(&config.users, by).await;
+    made.map_err(StartError::Users)?;
+    let Some(path) = &config.load_definitions else {
+        return Ok(());
+    };
+    let loaded = definitions::load_file(path, by).await;
+    loaded.map_err(|problem| StartError::Definitions {
+        path: path.clone(),
+        problem,
+    })
+}
+
 /// Returns once the broker is to stop; at once when that was said before.
 pub(crate) async fn is_set(stop: &mut watch::Receiver<bool>) {
     // An error means that the server is gone, which is the same.
@@ -415,6 +425,7 @@ impl fmt::Display for StartError {
                 Ok(())
             }
             Self::Tls(error) => error.fmt(f),
+            Self::Users(problem) => write!(f, "cannot make [[users]]: {problem}"),
             Self::Definitions { path, problem } => {
                 let path = path.display();
                 write!(f, "cannot load {path} (load_definitions): {problem}")
@@ -433,7 +444,7 @@ impl std::error::Error for StartError {
             Self::Bootstrap(error) => Some(error),
             Self::Open { source, .. } => Some(source),
             Self::Bind { source, .. } | Self::Thread(source) => Some(source),
-            Self::Definitions { .. } => None,
+            Self::Users(_) | Self::Definitions { .. } => None,
         }
     }
 }

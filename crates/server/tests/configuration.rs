@@ -5,7 +5,7 @@
     reason = "helpers of tests outside of a test function"
 )]
 
-use tanda_server::config::{self, Mistakes, OPTIONS, Source, Sources};
+use tanda_server::config::{self, ConfiguredPassword, Mistakes, OPTIONS, Source, Sources};
 
 fn sources(file: &str, env: &[(&str, &str)], flags: &[(&str, &str)]) -> Sources {
     let owned = |pairs: &[(&str, &str)]| {
@@ -283,4 +283,74 @@ fn options_of_keys_that_contradict_each_other() {
     assert_eq!(mistakes("", &[], &both).len(), 1);
     let found = mistakes("[auth]\nenabled = 3\n", &[], &[]);
     assert_eq!(found.len(), 1);
+}
+
+#[test]
+fn users_stand_in_the_file() {
+    let hash = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR";
+    let file = format!(
+        "[[users]]\nname = \"anna\"\npassword_hash = \"{hash}\"\ntags = [\"management\"]\n\
+         [[users.permissions]]\nconfigure = \"\"\nwrite = \"a\"\nread = \".*\"\n\
+         [[users]]\nname = \"bert\"\n"
+    );
+    let loaded = config::load(&sources(&file, &[], &[])).unwrap();
+    let [anna, bert] = loaded.config.users.as_slice() else {
+        panic!("{:?}", loaded.config.users);
+    };
+    assert_eq!((&*anna.name, &*bert.name), ("anna", "bert"));
+    assert_eq!(anna.permissions.len(), 1);
+    assert_eq!(bert.password, ConfiguredPassword::None);
+    // Nowhere is the hash shown.
+    assert!(!format!("{:?}", loaded.config).contains(hash));
+}
+
+#[test]
+fn mistakes_in_users_are_told_without_their_secrets() {
+    let secret = "hush-hush";
+    let user = |rest: &str| format!("[[users]]\nname = \"anna\"\n{rest}\n");
+    for (file, says) in [
+        (
+            user("password = \"hush-hush\""),
+            "a password does not stand here",
+        ),
+        (
+            user("password_hash = \"hush-hush\""),
+            "password_hash is not the base64",
+        ),
+        (
+            user("password_hash = [\"hush-hush\"]"),
+            "password_hash: expected a string",
+        ),
+        (
+            user("password_hash = \"x\"\npassword_file = \"y\""),
+            "both set",
+        ),
+        (
+            user("hashing_algorithm = \"argon2id\""),
+            "password_hash is not",
+        ),
+        (user("tag = \"x\""), "unknown key `tag`"),
+        (user("tags = \"x\""), "expected an array"),
+        (
+            user("[[users.permissions]]\nread = \"\"\nwrite = \"\""),
+            "configure is missing",
+        ),
+        (
+            user("[[users.permissions]]\nread = \"(\"\nwrite = \"\"\nconfigure = \"\""),
+            "permissions in \"/\": read: cannot use the regular expression",
+        ),
+        (user("[[users]]\nname = \"anna\""), "is there twice"),
+        (
+            "[[users]]\ntags = []".to_owned(),
+            "[[users]] number 1: it has no name",
+        ),
+        ("users = \"anna\"".to_owned(), "expected tables"),
+    ] {
+        let found = mistakes(&file, &[], &[]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains(says) && !found[0].contains(secret),
+            "{found:?}"
+        );
+    }
 }

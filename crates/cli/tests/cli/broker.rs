@@ -138,6 +138,30 @@ impl Broker {
         old.data_dir = PathBuf::new();
     }
 
+    /// Ends it, and starts another on what is on disk.
+    pub(crate) fn stop_and_start(mut self, options: &[&str]) -> Self {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        Self::start_with(std::mem::take(&mut self.data_dir), options)
+    }
+
+    /// Ends it. What one says on what is on disk that must not start.
+    pub(crate) fn refuses_to_start(mut self, options: &[&str]) -> String {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        let mut command = tanda();
+        command.args(["serve", "--no-fila", "--no-amqp", "--no-firemq"]);
+        command
+            .args(["--http", "127.0.0.1:0", "--data-dir"])
+            .arg(&self.data_dir);
+        let ran = {
+            command.args(options);
+            run(command, b"")
+        };
+        assert_ne!(ran.code, 0, "{ran:?}");
+        ran.err
+    }
+
     /// Where a door is.
     pub(crate) fn door(&self, name: &str) -> String {
         let prefix = format!("{name} listening on ");

@@ -170,6 +170,78 @@ fn what_cannot_be_is_refused_with_what_to_do() {
     assert!(empty.err.contains("password is empty"), "{empty:?}");
 }
 
+/// The hash is of `test12`, as RabbitMQ makes it.
+const CONFIGURED: &str = r#"
+[[users]]
+name = "anna"
+password_hash = "kI3GCqW5JLMJa4iX1lo7X4D6XbYqlLgxIs30+P6tENUV2POR"
+tags = ["monitoring"]
+
+[[users.permissions]]
+configure = "^anna-"
+write = ".*"
+read = ".*"
+
+[[users.permissions]]
+vhost = "shop"
+configure = ""
+write = ""
+read = ".*"
+
+[[users]]
+name = "bert"
+password_file = "BERTS"
+"#;
+
+#[test]
+fn users_of_the_configuration_are_made_once() {
+    let folder = new_dir();
+    fs::create_dir_all(&folder).unwrap();
+    let (file, secret) = (folder.join("tanda.toml"), folder.join("bert.password"));
+    fs::write(&secret, "pw-of-bert\n").unwrap();
+    let text = CONFIGURED.replace("BERTS", &secret.display().to_string());
+    fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let options = ["--config", &file];
+    let mut broker = Broker::start_with(folder.join("data"), &options);
+    let mut anna = open(&broker, "anna", "test12").unwrap();
+    anna.declare("anna-1").unwrap();
+    anna.declare("other").unwrap_err();
+    AmqpPeer::open_in(&broker.door("amqp"), ("anna", "test12"), "shop").unwrap();
+    broker.ok_with("user authenticate bert", "pw-of-bert");
+
+    // What was changed since stays; what is not there any more is made again.
+    broker.ok_with("user set-password anna", "another");
+    broker.ok("user set-tags anna");
+    broker.ok("permission set anna .* .* .*");
+    broker.ok("user delete bert --yes");
+    fs::write(&secret, "pw-of-bert-2").unwrap();
+    broker = broker.stop_and_start(&options);
+    open(&broker, "anna", "another")
+        .unwrap()
+        .declare("other")
+        .unwrap();
+    broker.ok_with("user authenticate bert", "pw-of-bert-2");
+    let users = broker.json("user list");
+    assert_eq!(
+        users[0],
+        json!({"name": "anna", "tags": [], "has_password": true})
+    );
+    // The file is read only for who is not there.
+    fs::remove_file(&secret).unwrap();
+    broker = broker.stop_and_start(&options);
+    for secret in ["test12", "pw-of-bert", "another"] {
+        assert!(!holds(broker.data_dir(), secret.as_bytes()), "{secret}");
+    }
+    broker.ok("user delete bert --yes");
+    let refused = broker.refuses_to_start(&options);
+    assert!(
+        refused.contains("cannot make [[users]]: user \"bert\": password_file"),
+        "{refused}"
+    );
+    fs::remove_dir_all(folder).unwrap();
+}
+
 fn run_with(broker: &Broker, line: &str, input: &str) -> crate::broker::Ran {
     crate::broker::run(broker.command(line), input.as_bytes())
 }

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::{
-    Config, OPTIONS,
+    Config, ConfiguredUser, OPTIONS,
     nearest::nearest,
     options::OptionSpec,
     setting::{HIDDEN, Kind, Setting},
+    users,
 };
 
 /// Where a value came from.
@@ -94,6 +95,7 @@ pub struct Loaded {
 #[derive(Debug, Default)]
 pub(super) struct Layers {
     values: BTreeMap<String, (String, Source)>,
+    pub(super) users: Vec<ConfiguredUser>,
 }
 
 impl Layers {
@@ -210,7 +212,7 @@ fn read_env(env: &[(String, String)], layers: &mut Layers, warnings: &mut Vec<St
 
 fn read_file(path: &str, text: &str, layers: &mut Layers, mistakes: &mut Vec<Mistake>) {
     let source = Source::File(path.to_owned());
-    let table = match text.parse::<toml::Table>() {
+    let mut table = match text.parse::<toml::Table>() {
         Ok(table) => table,
         Err(error) => {
             // Not the line itself: it may hold a secret.
@@ -222,6 +224,14 @@ fn read_file(path: &str, text: &str, layers: &mut Layers, mistakes: &mut Vec<Mis
             return;
         }
     };
+    let mut problems = Vec::new();
+    if let Some(value) = table.remove("users") {
+        layers.users = users::read(value, &mut problems);
+    }
+    mistakes.extend(problems.into_iter().map(|problem| Mistake {
+        source: source.clone(),
+        problem,
+    }));
     let mut flat = Vec::new();
     flatten("", table, &mut flat);
     for (key, value) in flat {

@@ -9,6 +9,7 @@ mod load;
 mod nearest;
 mod options;
 mod setting;
+mod users;
 
 pub use document::markdown;
 pub use load::{Loaded, Mistake, Mistakes, Source, Sources, load};
@@ -17,3 +18,4 @@ pub use setting::{
     Authenticate, BackoffShape, ByteSize, CertificateName, ClientAuth, ConfiguredSecret, Kind,
     LogLevel,
 };
+pub use users::{ConfiguredPassword, ConfiguredUser};

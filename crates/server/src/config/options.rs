@@ -6,6 +6,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use super::{
+    ConfiguredUser,
     load::{Layers, Mistake},
     setting::{
         Authenticate, BackoffShape, ByteSize, CertificateName, ClientAuth, ConfiguredSecret, Kind,
@@ -51,6 +52,8 @@ macro_rules! options {
         #[derive(Clone, Debug)]
         pub struct Config {
             $( $(#[doc = $doc])+ pub $field: $ty, )+
+            /// `[[users]]`, which only the file can have.
+            pub users: Vec<ConfiguredUser>,
         }
 
         /// Every option, in the order in which they are documented.
@@ -74,7 +77,8 @@ macro_rules! options {
                     range!($($min, $max)?),
                     mistakes,
                 ); )+
-                Some(Self { $( $field: $field?, )+ })
+                let users = layers.users.clone();
+                Some(Self { $( $field: $field?, )+ users })
             }
         }
     };

@@ -7,12 +7,14 @@
 //! is made.
 
 mod arguments;
+mod configured;
 mod export;
 mod file;
 mod load;
 mod read;
 
 pub(crate) use arguments::decode as arguments_json;
+pub(crate) use configured::make_users;
 pub(crate) use export::export;
 pub(crate) use file::load_file;
 pub(crate) use load::load;

@@ -9,6 +9,8 @@
 //! for the end of the process. Each time it does all it can in one go: all requests of a read go to
 //! the shard in one piece, all answers of a batch to the socket in one write.
 
+mod standing;
+
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
@@ -35,7 +37,7 @@ use crate::{
     listen::{Busy, Guest, Stream},
     server::is_set,
     shard::{Mailbox, VhostsGone},
-    users::{Admitted, Principals, Renewal},
+    users::{Admitted, Principals},
 };
 
 /// How long the peer's last bytes are read and dropped after the last answer, so that the system
@@ -245,31 +247,6 @@ impl<P: Protocol> Connection<P> {
         Ok(())
     }
 
-    /// Before anything that a change of keys may forbid: what was waited for may not be the first
-    /// to have happened.
-    fn heed_principals(&mut self, now: Millis) {
-        if self.principals.has_changed().unwrap_or(false) {
-            self.on_principals(now);
-        }
-    }
-
-    fn on_principals(&mut self, now: Millis) {
-        let newest = self.principals.borrow_and_update().clone();
-        self.session.on_keys(now, &newest.keys);
-        let Some(admitted) = &self.admitted else {
-            return;
-        };
-        match admitted.renew(&self.door.authenticator, &newest) {
-            Renewal::Same => {}
-            Renewal::Changed(admitted) => {
-                let identity = Arc::clone(&admitted.identity);
-                self.admitted = Some(admitted);
-                self.session.on_identity(now, identity);
-            }
-            Renewal::Gone(why) => self.dismiss(now, &why),
-        }
-    }
-
     fn on_login(&mut self, now: Millis, answer: Result<Admitted, LoginError>) {
         let identity = answer.map(|admitted| {
             let identity = Arc::clone(&admitted.identity);
@@ -279,17 +256,6 @@ impl<P: Protocol> Connection<P> {
         self.session.on_login(now, identity);
         // What has changed while it was checked.
         self.principals.mark_changed();
-    }
-
-    /// Who logged in is gone.
-    fn dismiss(&mut self, now: Millis, why: &str) {
-        self.admitted = None;
-        self.session.on_dismissed(now, why);
-    }
-
-    /// When who logged in is no good any more.
-    fn admitted_until(&self) -> Option<Millis> {
-        self.admitted.as_ref().and_then(Admitted::expires_at)
     }
 
     fn on_mail(&mut self, now: Millis) {
@@ -306,19 +272,6 @@ impl<P: Protocol> Connection<P> {
         }
         // The event may have been that the virtual host is open.
         self.heed_vhosts(now);
-    }
-
-    /// Ends a connection whose virtual host was deleted.
-    fn heed_vhosts(&mut self, now: Millis) {
-        if self.gone.is_empty() {
-            return;
-        }
-        if let Some((id, name)) = self.session.vhost()
-            && self.gone.contains(&id)
-        {
-            let why = format!("vhost '{name}' is deleted");
-            self.dismiss(now, &why);
-        }
     }
 
     fn on_timer(&mut self, now: Millis) -> io::Result<()> {
