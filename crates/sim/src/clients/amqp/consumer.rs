@@ -206,7 +206,9 @@ impl AmqpClient {
         } else {
             return;
         };
-        let multiple = random.one_in(3);
+        // By FireMQ nothing of many is settled when the last was taken back meanwhile.
+        let may_fail = self.door == Door::Fire && cx.history.amqp.has_ack_timeouts();
+        let multiple = random.one_in(3) && !may_fail;
         let by_nack = settlement != Settlement::Ack && (multiple || random.one_in(2));
         link.ask(Ask::Settle {
             delivery_tag,

@@ -112,6 +112,12 @@ impl Amqp {
         }
     }
 
+    /// Some queue takes back what is not acknowledged in time.
+    pub(crate) fn has_ack_timeouts(&self) -> bool {
+        let mut queues = self.queues.values();
+        queues.any(|it| it.draw.ack_timeout_ms.is_some())
+    }
+
     /// An acknowledgement of it may have come too late, from whomever.
     pub(super) fn has_ack_timeout(&self, (_, queue): &CopyId) -> bool {
         let queue = self.queues.get(queue);
