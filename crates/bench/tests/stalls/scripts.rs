@@ -51,7 +51,7 @@ fn hostile_scripts() {
         let (mut results, mut longest) = (Vec::new(), Duration::ZERO);
         for _ in 0..3 {
             let began = thread_cpu_time();
-            host.on_enqueue(&script, [call.clone()], Duration::ZERO, &mut results);
+            host.on_enqueue(&script, [call], Duration::ZERO, &mut results);
             longest = longest.max(thread_cpu_time().saturating_sub(began));
         }
         let ms = longest.as_secs_f64() * 1000.0;

@@ -24,6 +24,9 @@ pub(crate) struct Known {
     pub(crate) there: There,
     makes: Changes,
     removes: Changes,
+    /// Changes to the contrary of each other were under way together: the answers say nothing about
+    /// their order.
+    is_contested: bool,
 }
 
 impl Known {
@@ -38,6 +41,7 @@ impl Known {
     /// A change was sent.
     pub(crate) fn on_sent(&mut self, makes: bool) {
         self.changes(makes).open += 1;
+        self.is_contested |= self.changes(!makes).open > 0;
         let already = if makes { There::Yes } else { There::No };
         if self.there != already {
             self.there = There::Maybe;
@@ -48,12 +52,14 @@ impl Known {
     pub(crate) const fn on_answered(&mut self, makes: bool) {
         let changes = self.changes(makes);
         changes.open = changes.open.saturating_sub(1);
+        let was_alone = !self.is_contested;
         let others = self.changes(!makes);
-        if others.open == 0 && others.lost == 0 {
+        if others.open == 0 && others.lost == 0 && was_alone {
             self.there = if makes { There::Yes } else { There::No };
         } else {
             self.there = There::Maybe;
         }
+        self.is_contested &= self.makes.open + self.removes.open > 0;
     }
 
     /// The answer will not come. `may_come` says whether the change itself may still.
@@ -67,6 +73,7 @@ impl Known {
     pub(crate) const fn on_crash(&mut self, is_durable: bool) {
         self.makes.lost = 0;
         self.removes.lost = 0;
+        self.is_contested = false;
         if !is_durable {
             self.there = There::No;
         }
