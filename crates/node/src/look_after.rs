@@ -16,8 +16,9 @@ impl<D: Disk> Node<D> {
     /// The log's timers, the next slice of a snapshot, memory.
     pub(crate) fn look_after_log(&mut self) {
         self.note_emptied();
-        if self.upkeep.take_idle(self.now) {
-            self.log.on_idle();
+        if self.upkeep.take_idle(self.now) && !self.log.on_idle() {
+            // A slow flush is still under way, and nothing may come after it.
+            self.upkeep.want_marker(self.now);
         }
         self.advance_snapshot();
         self.advance_reclaim();

@@ -105,6 +105,9 @@ const FOUND: &[u64] = &[
     713_438,
     // The power went in the middle of a start, which took a page that it could not read for damage.
     3_288,
+    // A log with a slow flush under way was looked at as idle, and never again: the snapshot that a
+    // backup waits for did not end.
+    10_129,
     // Among AMQP clients. A body that the start had moved, named in another queue's record; returns
     // of a transaction by each other's results; credit for who got a message that never left;
     // messages that were got and weighed nothing on their way.

@@ -115,6 +115,26 @@ fn a_backup_is_the_state_of_its_moment_whatever_happens_meanwhile() {
 }
 
 #[test]
+fn a_backup_comes_although_a_slow_flush_is_the_last_thing_that_happens() {
+    let mut world = World::reopened(MemDisk::new(1), START, small());
+    world.create(named("q"));
+    world.publish("q", &[body(1)]);
+    world.run();
+    let slow = world.node.take_flush().unwrap();
+    world.node.begin_backup().unwrap();
+    // The log is looked at as idle while the flush is under way, and would not be again.
+    for _ in 0..10 {
+        world.now = world.now.after_ms(100);
+        world.run();
+    }
+    world.node.on_flushed(world.now, slow.run());
+    let mut source = ready(&mut world);
+    let records = rest_of(&mut source).unwrap();
+    let mut copy = restored(&records);
+    assert_eq!(numbers(&ack(&mut copy, 1, 10)), [1]);
+}
+
+#[test]
 fn what_a_backup_keeps_goes_when_it_is_done() {
     let mut world = World::reopened(MemDisk::new(1), START, small());
     world.create(named("q"));

@@ -91,7 +91,8 @@ impl<D: Disk> Log<D> {
     ///
     /// Lets the log write a marker that proves the newest records to be synced and tells what is
     /// no longer needed, and lets it look for disk space again. Call [`Self::take_flush`] after it.
-    pub fn on_idle(&mut self) {
+    /// False while something is being written that will leave more to prove: call it again.
+    pub fn on_idle(&mut self) -> bool {
         if self.space.alarm || self.space.stalled {
             self.space.retry = true;
         }
@@ -99,6 +100,7 @@ impl<D: Disk> Log<D> {
         let is_behind = self.marks.records_end.max(self.marks.wanted) > self.marks.proven
             || self.tail.claims.start > self.marks.start_claimed;
         self.marks.marker_due = is_idle && is_behind;
+        is_idle || !is_behind || self.poison.is_some()
     }
 
     /// Somebody waits until [`Self::proven`] has reached `at`, which is not beyond [`Self::end`],

@@ -183,7 +183,7 @@ impl Run {
                     }
                     self.note_durable(&log);
                 }
-                15 => log.on_idle(),
+                15 => _ = log.on_idle(),
                 16 => self.truncate(&mut log),
                 17 | 18 => self.read(&mut log)?,
                 _ => self.trouble(),

@@ -238,7 +238,7 @@ impl World {
             0..=6 => self.store(broker)?,
             7..=10 => self.settle(broker)?,
             11..=15 => return Ok(self.flush(broker)),
-            16 => broker.log.on_idle(),
+            16 => _ = broker.log.on_idle(),
             17 => self.begin_capture(broker),
             18..=20 => self.copy(broker)?,
             21 | 22 => {
