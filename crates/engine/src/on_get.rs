@@ -18,7 +18,11 @@ impl Engine {
         let named = self.named_queue(reply.conn, (spec.vhost, &spec.queue));
         let (after, result) = match named {
             Ok(index) => match spec.take {
-                Take::Leased { .. } => return self.pop(cx, index, (reply, spec.take)),
+                Take::Leased {
+                    max,
+                    lease_ms,
+                    wait_ms,
+                } => return self.pop(cx, index, reply, (max, lease_ms, wait_ms)),
                 Take::Look { max } => {
                     let batch = self.look(cx, index, max);
                     let queue = self.queues.at(index);

@@ -11,7 +11,7 @@ use crate::paging::READS_MAX;
 use crate::queue::looks::Look;
 use crate::queues::QueueIndex;
 use crate::schedule::{add_item, new_batch};
-use crate::{DeliveryBatch, Event, GetError, Got, Held, LeaseMode, Millis, ReplyTo, SubId, Take};
+use crate::{DeliveryBatch, Event, GetError, Got, Held, LeaseMode, Millis, ReplyTo, SubId};
 
 /// Messages that expired and are in the way of who asks.
 const EXPIRED_MAX: usize = 1024;
@@ -26,23 +26,16 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         index: QueueIndex,
-        (reply, take): (ReplyTo, Take),
+        reply: ReplyTo,
+        (max, lease_ms, wait_ms): (u32, Option<u64>, u64),
     ) {
-        let Take::Leased {
-            max,
-            lease_ms,
-            wait_ms,
-        } = take
-        else {
-            return;
-        };
         let sub = SubId {
             conn: reply.conn,
             token: reply.token,
         };
         self.queues.at_mut(index).used_at = cx.now;
         if max == 0 || self.consumers.find(sub).is_some() {
-            return self.answer_pop(cx, index, sub, None);
+            return self.answer_empty(cx, index, sub);
         }
         self.expire_messages(cx, index, cx.now, EXPIRED_MAX);
         let terms = Terms {
@@ -85,19 +78,14 @@ impl Engine {
             return;
         };
         let (sub, index) = (it.sub, it.queue);
-        self.answer_pop(cx, index, sub, None);
+        self.answer_empty(cx, index, sub);
         self.end_consumer(cx, consumer, Held::Requeue);
     }
 
-    fn answer_pop(
-        &self,
-        cx: &mut Cx<'_>,
-        index: QueueIndex,
-        sub: SubId,
-        batch: Option<DeliveryBatch>,
-    ) {
+    /// Nothing is ready.
+    fn answer_empty(&self, cx: &mut Cx<'_>, index: QueueIndex, sub: SubId) {
         let queue = self.queues.at(index);
-        let remaining = queue.depth();
+        let (batch, remaining) = (None, queue.depth());
         let event = Event::Got {
             token: sub.token,
             result: Ok(Got { batch, remaining }),

@@ -138,14 +138,19 @@ impl Engine {
         let remaining = self.queues.at(index).depth();
         for open in pass.batches.drain(..) {
             let (token, batch) = (open.sub.token, open.batch);
-            let mut event = Event::Delivery { token, batch };
+            let mut asked_once = false;
             if let Some(it) = self.consumers.at_mut(open.consumer) {
                 it.batch = u32::MAX;
-                if it.terms.once.is_some() {
-                    pass.served.push(open.consumer);
-                    event = as_answer(event, remaining);
-                }
+                asked_once = it.terms.once.is_some();
             }
+            let event = if asked_once {
+                pass.served.push(open.consumer);
+                let batch = Some(batch);
+                let result = Ok(Got { batch, remaining });
+                Event::Got { token, result }
+            } else {
+                Event::Delivery { token, batch }
+            };
             cx.emit(open.sub.conn, after, event);
         }
         let mut served = core::mem::take(&mut pass.served);
@@ -367,16 +372,6 @@ impl Queue {
         };
         (expires_at, taken)
     }
-}
-
-/// Messages for who asked once.
-fn as_answer(event: Event, remaining: u64) -> Event {
-    if let Event::Delivery { token, batch } = event {
-        let batch = Some(batch);
-        let result = Ok(Got { batch, remaining });
-        return Event::Got { token, result };
-    }
-    event
 }
 
 pub(crate) fn new_batch(

@@ -13,7 +13,6 @@
 mod alarms;
 mod ask;
 mod audit;
-mod base64;
 mod clock;
 pub mod config;
 mod data_dir;

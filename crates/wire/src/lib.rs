@@ -6,6 +6,7 @@
 
 pub mod amaquet;
 pub mod amqp;
+pub mod base64;
 pub mod cursor;
 pub mod fila;
 pub mod firemq;

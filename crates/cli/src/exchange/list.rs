@@ -37,6 +37,20 @@ pub(crate) fn list_path(kind: &str, vhost: Option<&str>) -> String {
     format!("/api/{kind}{vhost}")
 }
 
+/// What RabbitMQ's management says of the life of an exchange or queue, in words.
+pub(crate) fn life(it: &Value) -> String {
+    let is = |key: &str| it.get(key).and_then(Value::as_bool) == Some(true);
+    let mut words = vec![if is("durable") {
+        "durable"
+    } else {
+        "transient"
+    }];
+    words.extend(is("auto_delete").then_some("auto-delete"));
+    words.extend(is("exclusive").then_some("exclusive"));
+    words.extend(is("internal").then_some("internal"));
+    words.join(", ")
+}
+
 pub(super) async fn list(args: ListArgs, before: TargetArgs) -> Result<(), Failure> {
     let target = args.target.or(before);
     let path = list_path("exchanges", args.vhost.as_deref());
@@ -48,19 +62,11 @@ pub(super) async fn list(args: ListArgs, before: TargetArgs) -> Result<(), Failu
     }
     let mut table = Table::new(&["VHOST", "EXCHANGE", "TYPE", "IS", "ARGUMENTS"], &[]);
     for it in exchanges.as_array().into_iter().flatten() {
-        let is = |key: &str| it.get(key).and_then(Value::as_bool) == Some(true);
-        let mut words = vec![if is("durable") {
-            "durable"
-        } else {
-            "transient"
-        }];
-        words.extend(is("auto_delete").then_some("auto-delete"));
-        words.extend(is("internal").then_some("internal"));
         table.row([
             text(it, "vhost"),
             text(it, "name"),
             text(it, "type"),
-            words.join(", "),
+            life(it),
             arguments(it),
         ]);
     }

@@ -5,7 +5,7 @@ mod list;
 mod messages;
 mod topology;
 
-pub(crate) use list::list_path;
+pub(crate) use list::{life, list_path};
 
 use std::env;
 

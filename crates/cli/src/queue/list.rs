@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tanda_client::admin::QueueInfo;
 
 use crate::{
-    exchange::list_path,
+    exchange::{life, list_path},
     failure::Failure,
     output::{Output, printable, text},
     table::{Table, grouped},
@@ -55,18 +55,10 @@ async fn of_vhost(vhost: &str, target: &Target) -> Result<(), Failure> {
     let numbers = ["MESSAGES", "READY", "UNACKED", "CONSUMERS"];
     let mut table = Table::new(&["QUEUE", "IS"], &numbers);
     for it in queues.as_array().into_iter().flatten() {
-        let is = |key: &str| it.get(key).and_then(Value::as_bool) == Some(true);
-        let mut words = vec![if is("durable") {
-            "durable"
-        } else {
-            "transient"
-        }];
-        words.extend(is("auto_delete").then_some("auto-delete"));
-        words.extend(is("exclusive").then_some("exclusive"));
         let number = |key: &str| grouped(it.get(key).and_then(Value::as_u64).unwrap_or(0));
         table.row([
             text(it, "name"),
-            words.join(", "),
+            life(it),
             number("messages"),
             number("messages_ready"),
             number("messages_unacknowledged"),

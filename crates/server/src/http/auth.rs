@@ -15,9 +15,9 @@ use tanda_session::{
     fila::Authentication,
     login::{Login, LoginError, Password, Proof},
 };
+use tanda_wire::base64;
 
 use super::{Door, problem::Problem, who::Who};
-use crate::base64;
 
 /// Whoever looks after the process asks for this, without a key.
 pub(super) const OPEN_PATH: &str = "/api/tanda/health";
@@ -226,7 +226,7 @@ fn read(headers: &HeaderMap) -> Option<Shown> {
         return Some(Shown { user: None, secret });
     }
     if scheme.eq_ignore_ascii_case("basic") {
-        let pair = String::from_utf8(base64::decode(rest)?).ok()?;
+        let pair = String::from_utf8(base64::decode_leniently(rest)?).ok()?;
         let (user, secret) = pair.split_once(':')?;
         return Some(Shown {
             user: Some(user.to_owned()).filter(|user| !user.is_empty()),

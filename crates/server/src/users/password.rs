@@ -9,8 +9,9 @@ use argon2::{
     password_hash::{PasswordHash as Phc, SaltString},
 };
 use sha2::{Digest, Sha256, Sha512};
+use tanda_wire::base64;
 
-use crate::{base64, random};
+use crate::random;
 
 /// Longest password, in bytes: checking one takes memory and time.
 pub(crate) const PASSWORD_BYTES_MAX: usize = 4096;
@@ -114,7 +115,7 @@ fn verify_rabbit(hash: &str, password: &[u8]) -> Option<bool> {
 }
 
 fn verify_salted<D: Digest>(text: &str, password: &[u8]) -> bool {
-    let Some(bytes) = base64::decode(text) else {
+    let Some(bytes) = base64::decode_leniently(text) else {
         return false;
     };
     let Some((salt, expected)) = bytes.split_at_checked(RABBIT_SALT_BYTES) else {
@@ -136,7 +137,7 @@ fn verify_salted<D: Digest>(text: &str, password: &[u8]) -> bool {
 /// What is wrong with it. The hash is not in it.
 pub(crate) fn import(algorithm: &str, hash: &str) -> Result<String, String> {
     let salted = |prefix: &str, bytes: usize| {
-        let decoded = base64::decode(hash).map(|bytes| bytes.len());
+        let decoded = base64::decode_leniently(hash).map(|bytes| bytes.len());
         if decoded == Some(RABBIT_SALT_BYTES + bytes) {
             return Ok(format!("{prefix}{hash}"));
         }
@@ -241,7 +242,9 @@ mod tests {
         assert_eq!(algorithm, "argon2id");
         assert!(import(algorithm, exported).is_ok());
         let salted = [&[1, 2, 3, 4], &Sha512::digest(b"\x01\x02\x03\x04pw")[..]].concat();
-        let text = base64::encode(&salted);
+        let mut text = Vec::new();
+        base64::encode(&mut text, &salted);
+        let text = String::from_utf8(text).unwrap();
         let stored = import("rabbit_password_hashing_sha512", &text).unwrap();
         assert_eq!(verify(Some(&stored), b"pw"), Verdict::RightByOldHash);
         assert_eq!(verify(Some(&stored), b""), Verdict::Wrong);

@@ -19,7 +19,6 @@
 //! - What a `json` payload holds stays the text that came.
 //! - Base64 is the standard alphabet with padding, and its unused bits are zero.
 
-pub mod base64;
 pub mod command;
 pub mod envelope;
 pub mod error_code;

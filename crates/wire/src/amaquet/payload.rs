@@ -3,8 +3,8 @@
 use core::fmt;
 use std::borrow::Cow;
 
-use super::base64::{self, Base64Error};
 use super::json::{Json, JsonKind, Writer};
+use crate::base64::{self, Base64Error};
 
 /// A payload. What is JSON stays the text that came.
 #[derive(Debug, Clone, PartialEq, Eq)]

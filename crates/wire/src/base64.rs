@@ -1,5 +1,7 @@
-//! Base64 (RFC 4648, section 4): the standard alphabet with padding, unused bits zero, so that
-//! every text that is taken is given back as it came.
+//! Base64 (RFC 4648, section 4): the standard alphabet.
+//!
+//! Amaquet wants padding, and unused bits zero, so that every text that is taken is given back as
+//! it came. HTTP and hashes of passwords from elsewhere are taken as they come.
 
 use core::fmt;
 
@@ -48,21 +50,41 @@ pub fn decode(text: &str) -> Result<Vec<u8>, Base64Error> {
     }
     let digits = text.strip_suffix(b"=").unwrap_or(text);
     let digits = digits.strip_suffix(b"=").unwrap_or(digits);
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    match bytes_of(digits) {
+        Ok((bytes, true)) => Ok(bytes),
+        Ok((_, false)) => Err(Base64Error::UnusedBits),
+        Err(at) => Err(Base64Error::Digit { at }),
+    }
+}
+
+/// Decodes it with or without padding, whatever its unused bits are; `None` when it is none.
+#[must_use]
+pub fn decode_leniently(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end_matches('=');
+    bytes_of(digits.as_bytes()).ok().map(|(bytes, _)| bytes)
+}
+
+/// What digits without padding stand for, and whether bits that stand for nothing are all zero; or
+/// where there is no digit, or one too many.
+fn bytes_of(digits: &[u8]) -> Result<(Vec<u8>, bool), usize> {
+    let mut bytes = Vec::with_capacity(digits.len().div_ceil(4) * 3);
+    let mut is_exact = true;
     for (group, digits) in digits.chunks(4).enumerate() {
         let mut word = 0_u32;
         for (at, digit) in digits.iter().enumerate() {
-            let value = value_of(*digit).ok_or(Base64Error::Digit { at: group * 4 + at })?;
+            let value = value_of(*digit).ok_or(group * 4 + at)?;
             word = word << 6 | u32::from(value);
         }
-        let [_, three @ ..] = (word << (6 * (4 - digits.len()))).to_be_bytes();
+        // Six bits are no byte.
         let whole = digits.len() - 1;
-        if three.iter().skip(whole).any(|byte| *byte != 0) {
-            return Err(Base64Error::UnusedBits);
+        if whole == 0 {
+            return Err(group * 4);
         }
+        let [_, three @ ..] = (word << (6 * (4 - digits.len()))).to_be_bytes();
+        is_exact &= three.iter().skip(whole).all(|byte| *byte == 0);
         bytes.extend(three.iter().take(whole));
     }
-    Ok(bytes)
+    Ok((bytes, is_exact))
 }
 
 const fn value_of(digit: u8) -> Option<u8> {
@@ -140,10 +162,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn padding_may_be_left_out_where_it_does_not_matter() {
+        for (text, bytes) in [
+            ("Zm9vYmE", "fooba"),
+            ("Zg=", "f"),
+            ("Zh", "f"),
+            ("Zg====", "f"),
+        ] {
+            let bytes = Some(bytes.as_bytes());
+            assert_eq!(decode_leniently(text).as_deref(), bytes, "{text}");
+        }
+        assert_eq!(decode_leniently("+/+/"), Some(vec![0xfb, 0xff, 0xbf]));
+        for bad in ["Z", "Zm9vY", "Zm9 v", "Z-==", "\u{e9}"] {
+            assert_eq!(decode_leniently(bad), None, "{bad}");
+        }
+    }
+
     proptest! {
         #[test]
         fn bytes_come_back(bytes: Vec<u8>) {
-            prop_assert_eq!(decode(&encoded(&bytes)), Ok(bytes));
+            let text = encoded(&bytes);
+            let bare = decode_leniently(text.trim_end_matches('='));
+            prop_assert_eq!(bare.as_ref(), Some(&bytes));
+            prop_assert_eq!(decode(&text), Ok(bytes));
         }
 
         #[test]
