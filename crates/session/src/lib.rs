@@ -9,6 +9,7 @@
 //!  socket bytes ◄── output   ◄─ on_event     ◄── engine
 //! ```
 
+pub mod amaquet;
 pub mod amqp;
 mod answers;
 pub mod audit;

@@ -5,6 +5,16 @@
 
 use core::fmt;
 
+/// Whether peers of a door without users must show an API key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Authentication {
+    /// No: everybody may do everything.
+    #[default]
+    Off,
+    /// Yes, one that is good.
+    On,
+}
+
 /// Somebody asks to be let in.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {

@@ -2,17 +2,8 @@
 
 use std::sync::Arc;
 
+pub use crate::login::Authentication;
 use crate::secret::Entropy;
-
-/// Whether peers must show a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Authentication {
-    /// No: everybody may do everything.
-    #[default]
-    Off,
-    /// Yes, one that is good.
-    On,
-}
 
 /// What every Fila connection of a server is told.
 #[derive(Clone, Debug)]
