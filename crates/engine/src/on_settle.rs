@@ -120,9 +120,8 @@ impl Engine {
         }
         let came_back = core::mem::take(&mut scratch.came_back);
         self.pass.settle = scratch;
-        if came_back && declared {
-            // What came back counts again, and the first ones give way.
-            self.drop_overflow(cx, index);
+        if came_back {
+            self.make_way(cx, index);
         }
         self.touch(index);
         let queue = self.queues.at(index);
@@ -176,7 +175,10 @@ impl Engine {
                     retry_after_ms
                 };
                 match self.fail(index, lease.slot, Retry { now, delay_ms }) {
-                    Some(due) => scratch.failed.push(position, due),
+                    Some(due) => {
+                        scratch.failed.push(position, due);
+                        scratch.came_back = true;
+                    }
                     None => self.set_dead(index, lease, item.id, scratch),
                 }
             }
@@ -351,6 +353,7 @@ impl Engine {
     /// Leases whose time is over fail, `budget` at most; those of the reclaim grace just end.
     pub(crate) fn expire_leases(&mut self, cx: &mut Cx<'_>, index: QueueIndex, budget: usize) {
         let mut scratch = core::mem::take(&mut self.pass.settle);
+        let mut came_back = false;
         for _ in 0..budget {
             let queue = self.queues.at_mut(index);
             let Some(slot) = queue.leases.pop_ended(&queue.entries, cx.now) else {
@@ -385,11 +388,17 @@ impl Engine {
                     delay_ms: None,
                 },
             ) {
-                Some(due) => scratch.failed.push(position, due),
+                Some(due) => {
+                    scratch.failed.push(position, due);
+                    came_back = true;
+                }
                 None => self.set_dead(index, lease, id, &mut scratch),
             }
         }
         self.finish_settle(cx, index, &mut scratch);
         self.pass.settle = scratch;
+        if came_back {
+            self.make_way(cx, index);
+        }
     }
 }

@@ -172,6 +172,7 @@ impl Engine {
     /// Messages of a delivery that did not leave return to their places, the attempt not counted.
     fn take_back(&mut self, cx: &mut Cx<'_>, index: QueueIndex, batch: &DeliveryBatch) {
         let mut positions = Vec::new();
+        let mut came_back = false;
         for item in &batch.items {
             let queue = self.queues.at_mut(index);
             let Some(lease) = queue.leases.find(item.id) else {
@@ -189,6 +190,7 @@ impl Engine {
                 positions.push(entry.position);
             }
             queue.give_back(lease.slot, None);
+            came_back = true;
             self.unhold(batch.consumer, lease.slot);
         }
         let queue = self.queues.at(index);
@@ -200,6 +202,9 @@ impl Engine {
             if queue.config.durability == DeliveryDurability::Committed {
                 queue.last_lsn = end;
             }
+        }
+        if came_back {
+            self.make_way(cx, index);
         }
         self.touch(index);
     }

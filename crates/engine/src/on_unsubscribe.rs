@@ -121,10 +121,7 @@ impl Engine {
         self.die(cx, index, &spent, Reason::DeliveryLimit);
         positions.sort_unstable();
         self.write_requeued(cx, index, &mut positions);
-        if self.queues.at(index).config.amqp.is_some() {
-            // What came back counts again, and the first ones give way.
-            self.drop_overflow(cx, index);
-        }
+        self.make_way(cx, index);
     }
 
     /// A message was leased to a consumer until its connection is gone.

@@ -132,6 +132,13 @@ impl Engine {
         self.store.transient = true;
     }
 
+    /// What came back to a queue counts again: in one that was declared the first ones give way.
+    pub(crate) fn make_way(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
+        if self.queues.at(index).config.amqp.is_some() {
+            self.drop_overflow(cx, index);
+        }
+    }
+
     /// Drops the oldest ready messages of a queue over its maximum length.
     pub(crate) fn drop_overflow(&mut self, cx: &mut Cx<'_>, index: QueueIndex) {
         let queue = self.queues.at_mut(index);

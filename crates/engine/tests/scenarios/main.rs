@@ -16,6 +16,7 @@ mod harness;
 mod amqp_consumers;
 mod amqp_queues;
 mod broker;
+mod came_back;
 mod consumers;
 mod dead_letters;
 mod declared;

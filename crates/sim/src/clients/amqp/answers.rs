@@ -173,7 +173,8 @@ impl AmqpClient {
                 cx.history.amqp.on_unsure((id, self.conn), true);
             }
         }
-        if !self.channel.consumers.values().any(|other| *other == queue) {
+        let begins = matches!(&self.channel.call, Some(Call::Consume(_, other)) if *other == queue);
+        if !begins && !self.channel.consumers.values().any(|other| *other == queue) {
             self.channel.since.remove(&queue);
         }
     }
