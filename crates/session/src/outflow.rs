@@ -151,6 +151,12 @@ impl<L> Outflow<L> {
         self.written = self.queued;
     }
 
+    /// What the deliveries are that were not wholly written: the newest first.
+    pub(crate) fn unwritten_lots(&mut self) -> Vec<L> {
+        let marks = self.marks.iter_mut().rev();
+        marks.filter_map(|mark| mark.lot.take()).collect()
+    }
+
     /// Takes back the deliveries of which no byte was written and which may not leave any more.
     #[must_use]
     pub(crate) fn take_back(&mut self, may_leave: impl Fn(&L) -> bool) -> Vec<L> {

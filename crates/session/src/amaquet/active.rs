@@ -25,8 +25,8 @@ pub(super) struct Entry {
     pub(super) wait: Option<Wait>,
     /// Why it was told to stop waiting.
     pub(super) stopped: Option<Stop>,
-    /// Its place among all commands, and its payload.
-    pub(super) claims: (Claim, Claim),
+    /// Its place among all commands, and its payload: given back with this.
+    pub(super) _claims: (Claim, Claim),
 }
 
 /// For what a command may wait.

@@ -32,6 +32,7 @@ impl AmaquetSession {
     pub fn close(&mut self) {
         self.partial = None;
         self.state = State::Gone;
+        self.link.give_all_back();
         self.link.outbound.shut();
         if core::mem::take(&mut self.link.is_connected) {
             self.link.requests.on_gone();

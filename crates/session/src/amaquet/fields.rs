@@ -17,10 +17,11 @@ impl<'a> Fields<'a> {
     /// It is no object.
     pub(super) fn read(payload: &'a [u8]) -> Result<Self, Failure> {
         let json = Json::parse(payload).map_err(|error| refused(&RequestError::Json(error)))?;
-        match json.kind() {
-            JsonKind::Object => Ok(Self(json)),
-            found => Err(refused(&RequestError::NotAnObject { found })),
+        if json.kind() == JsonKind::Object {
+            return Ok(Self(json));
         }
+        let found = json.kind();
+        Err(refused(&RequestError::NotAnObject { found }))
     }
 
     /// A field that may be left out, or be null. Of several the last counts.

@@ -1,9 +1,10 @@
 //! What every state of a connection works with: identity, bounds, and both outgoing sides.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, ConnLimits, Millis, ReplyTo, Request, VhostId,
+    AdminReply, AdminRequest, ConnId, ConnLimits, Event, Millis, ReplyTo, Request, VhostId,
 };
 use tanda_wire::amaquet::envelope::Failure;
 use tanda_wire::amaquet::{ErrorCode, Opcode};
@@ -35,6 +36,10 @@ pub(super) struct Link {
     pub(super) outbound: Outbound,
     pub(super) authority: Authority,
     pub(super) vhost: Vhost,
+    /// Answers for which the peer has to read first.
+    pub(super) deferred: VecDeque<Event>,
+    /// Rough bytes of them.
+    pub(super) deferred_bytes: usize,
     /// The engine was or will be told of the connection.
     pub(super) is_connected: bool,
 }

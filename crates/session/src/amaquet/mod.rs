@@ -27,6 +27,9 @@
 //!   of those that wait.
 //! - CANCEL finds every command that is not answered; one that does not wait goes on and answers as
 //!   it does.
+//! - Answers that took something and were not wholly written when the connection ended go back: the
+//!   item to its list, the lock to who waits for it. Events that come after [`crate::Session::close`]
+//!   count as not written; offer them, too.
 //! - An answer may be longer than `max_payload`, up to the hard limit: text has escapes, and bytes
 //!   become base64.
 
@@ -36,9 +39,12 @@ mod command;
 mod config;
 mod driven;
 mod endings;
+mod events;
 mod fields;
 mod hello;
 mod input;
+mod key_ops;
+mod key_replies;
 mod link;
 mod outbound;
 mod shared;
@@ -47,6 +53,7 @@ mod undelivered;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -56,7 +63,7 @@ use active::Active;
 use authority::Authority;
 pub use config::{AmaquetConfig, AmaquetLimits, NodeIdentity, ServerFacts};
 use input::Partial;
-use link::{Link, VHOST_TOKEN, Vhost};
+use link::{Link, Vhost};
 use outbound::{Asked, Outbound};
 pub use shared::AmaquetShared;
 
@@ -99,6 +106,8 @@ impl AmaquetSession {
             outbound: Outbound::default(),
             authority,
             vhost: Vhost::Missing,
+            deferred: VecDeque::new(),
+            deferred_bytes: 0,
             is_connected: false,
         };
         Self {
@@ -156,10 +165,9 @@ impl AmaquetSession {
     /// See [`crate::Session::on_event`].
     pub fn on_event(&mut self, now: Millis, event: Event) {
         self.tell(now);
-        if let Event::Admin { token, reply } = &event
-            && *token == VHOST_TOKEN
-        {
-            self.link.on_vhost(reply);
+        match self.state {
+            State::Open | State::Closing(_) => self.link.on_event(event),
+            State::Gone => self.link.on_event_of_nobody(event),
         }
         self.heed_reading();
     }
@@ -172,6 +180,7 @@ impl AmaquetSession {
     /// The socket took this many bytes of the output.
     pub fn on_written(&mut self, bytes: usize) {
         self.link.outbound.on_written(bytes);
+        self.link.take_deferred();
         self.link.outbound.on_idle();
         self.heed_reading();
     }
@@ -224,7 +233,7 @@ impl AmaquetSession {
     /// See [`crate::Session::held_bytes`].
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.link.outbound.held_bytes()
+        self.link.outbound.held_bytes() + self.link.deferred_bytes
     }
 
     /// Panics when the state contradicts itself. For tests and the simulator.

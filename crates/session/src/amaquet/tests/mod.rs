@@ -2,6 +2,7 @@
 //! stands on the wire: kind, opcode, id and the whole payload.
 
 mod frames;
+mod keys;
 
 use std::sync::Arc;
 
