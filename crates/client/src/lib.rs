@@ -79,6 +79,7 @@
 //! [`core`] is the connection as a state machine without sockets, tasks and clocks.
 
 pub mod admin;
+pub mod amaquet;
 pub mod core;
 pub mod fire;
 

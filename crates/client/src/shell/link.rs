@@ -40,10 +40,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Link<S> {
             input: BytesMut::with_capacity(READ_BYTES),
             is_flushed: true,
         };
-        link.stream.write_all(connection.output()).await?;
-        link.stream.flush().await?;
-        connection.on_sent(connection.output().len(), now_ms);
         loop {
+            let bytes = connection.output().len();
+            if bytes > 0 {
+                link.stream.write_all(connection.output()).await?;
+                link.stream.flush().await?;
+                connection.on_sent(bytes, now_ms);
+            }
             if link.stream.read_buf(&mut link.input).await? == 0 {
                 let error = io::Error::new(
                     io::ErrorKind::UnexpectedEof,
