@@ -88,18 +88,18 @@ impl Hello {
         let fields = Fields::of(result);
         let bytes = |name| {
             let text = fields.text(name)?;
-            base64::decode(&text).map_err(|_| GreetingProblem::Field(name))
+            base64::decode(&text).map_err(|_invalid| GreetingProblem::Field(name))
         };
         let public_key: [u8; 32] = bytes("public_key")?
             .try_into()
-            .map_err(|_| GreetingProblem::Field("public_key"))?;
+            .map_err(|_length| GreetingProblem::Field("public_key"))?;
         if expected.is_some_and(|expected| *expected != public_key) {
             return Err(GreetingProblem::OtherKey);
         }
         let signed = [SIGNED_PREFIX, nonce].concat();
         UnparsedPublicKey::new(&ED25519, public_key)
             .verify(&signed, &bytes("signature")?)
-            .map_err(|_| GreetingProblem::Signature)?;
+            .map_err(|_unspecified| GreetingProblem::Signature)?;
         let max = fields.get("max_payload").and_then(Json::as_u64);
         let max = max.ok_or(GreetingProblem::Field("max_payload"))?;
         let texts = |value: Json<'_>| {
