@@ -227,7 +227,11 @@ mod tests {
             .ms("ttl_ms", Some(Duration::from_secs(2)))
             .maybe("if_version", None::<u64>)
             .arg("more", vec![1_i64, -2]);
-        let expected = r#"{"command":"value.set","key":"a \"b\"","value":{"type":"bytes","data":"AP8="},"ttl_ms":2000,"more":[1,-2]}"#;
+        let expected = [
+            r#"{"command":"value.set","key":"a \"b\"","#,
+            r#""value":{"type":"bytes","data":"AP8="},"ttl_ms":2000,"more":[1,-2]}"#,
+        ]
+        .concat();
         assert_eq!(text(command), expected);
         assert_eq!(
             text(Command::new("server.ping")),

@@ -79,9 +79,10 @@ impl Peer {
     fn greeting(&self, signature: &str) -> String {
         let public_key = encoded(&node_key());
         let wanted = self.auth_required;
-        format!(
-            r#"{{"server":"tanda","version":"1","protocol":1,"node_id":"n","auth_required":{wanted},"max_payload":1000,"features":["x"],"public_key":"{public_key}","signature":"{signature}"}}"#
-        )
+        let node = r#""server":"tanda","version":"1","protocol":1,"node_id":"n""#;
+        let limits = format!(r#""auth_required":{wanted},"max_payload":1000,"features":["x"]"#);
+        let proof = format!(r#""public_key":"{public_key}","signature":"{signature}""#);
+        format!("{{{node},{limits},{proof}}}")
     }
 
     /// The next frame; `None` when the client closed.

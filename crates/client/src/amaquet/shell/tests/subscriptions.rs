@@ -19,9 +19,9 @@ async fn subscribed(client: &AmaquetClient, peer: &mut Peer, room: u32) -> (Subs
 
 impl Peer {
     async fn tell(&mut self, id: u64, channel: &str, dropped: u64) {
-        let payload = format!(
-            r#"{{"key":"bus","channel":"{channel}","payload":{{"type":"text","data":"x"}},"published_at":"2026-11-30T12:00:00Z","dropped":{dropped}}}"#
-        );
+        let payload = r#""payload":{"type":"text","data":"x"}"#;
+        let times = format!(r#""published_at":"2026-11-30T12:00:00Z","dropped":{dropped}"#);
+        let payload = format!(r#"{{"key":"bus","channel":"{channel}",{payload},{times}}}"#);
         self.send(Header::event(id), &payload).await;
     }
 
