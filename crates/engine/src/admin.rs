@@ -177,6 +177,15 @@ pub enum AdminRequest {
         /// The virtual host.
         vhost: VhostId,
     },
+    /// The patterns by which a topic exchange is watched now.
+    ListChannels {
+        /// Its virtual host.
+        vhost: VhostId,
+        /// Its name.
+        exchange: String,
+        /// Most bytes of all patterns together.
+        answer_bytes_max: usize,
+    },
     /// Declare a queue as AMQP and FireMQ do.
     DeclareQueue(Box<DeclareQueue>),
     /// Delete a queue as AMQP and FireMQ do; one that is not there is deleted already.
@@ -242,6 +251,7 @@ impl AdminRequest {
             | Self::DeleteExchange { name, .. }
             | Self::RemoveQueue { name, .. }
             | Self::Purge { name, .. } => name.len(),
+            Self::ListChannels { exchange, .. } => exchange.len(),
             Self::DeclareExchange(spec) => spec.name.len() + spec.args.len(),
             Self::Bind(spec) | Self::Unbind(spec) => {
                 let (Destination::Queue(to) | Destination::Exchange(to)) = &spec.destination;
@@ -349,6 +359,8 @@ pub enum AdminReply {
     QueuesOf(Result<Vec<QueueInfo>, TopologyError>),
     /// The bindings of a virtual host, by source, destination and key.
     Bindings(Result<Vec<BindingInfo>, TopologyError>),
+    /// Patterns, in order, each once; `ResourceError` when they are too many bytes.
+    Channels(Result<Vec<String>, TopologyError>),
     /// It is there.
     QueueDeclared(Result<DeclaredQueue, TopologyError>),
     /// Number of messages deleted.

@@ -168,6 +168,13 @@ impl Consumers {
         self.by_sub.get(&sub).copied()
     }
 
+    /// Those of a connection that asked once and wait.
+    pub(crate) fn asking_of(&self, conn: ConnId) -> Vec<u32> {
+        let all = self.conn(conn).map_or(&[][..], |it| &it.consumers);
+        let asks = |consumer: &u32| self.at(*consumer).is_some_and(|it| it.terms.once.is_some());
+        all.iter().copied().filter(asks).collect()
+    }
+
     pub(crate) fn index_of(&self, number: u64) -> Option<u32> {
         self.by_number.get(&number).copied()
     }

@@ -196,7 +196,13 @@ impl Engine {
             } => self.on_transaction(cx, reply, (&publish, &settle)),
             Request::Admin { reply, request } => self.on_admin(cx, reply, request),
             Request::Keys { reply, request } => self.on_keys(cx, reply, *request),
-            Request::CancelKeys { reply } => self.on_cancel_keys(cx, reply),
+            Request::CancelWait { reply } => self.on_cancel_wait(cx, reply),
+            Request::GotUndelivered { conn, batch } => {
+                self.on_got_undelivered(cx, conn, *batch);
+            }
+            Request::Watch { sub, spec } => self.on_watch(cx, sub, &spec),
+            Request::Unwatch { sub } => self.on_unwatch(sub),
+            Request::WatchDrained { sub, events } => self.on_watch_drained(sub, events),
             Request::KeysUndelivered {
                 reply,
                 vhost,

@@ -83,6 +83,7 @@ mod transaction;
 mod users;
 mod validate;
 mod vhost_queues;
+mod watch;
 mod write_leases;
 
 pub use admin::{
@@ -145,3 +146,4 @@ pub use users::{
     UserRequest, UserTable, VhostPermissions,
 };
 pub use vhost_queues::{QueueInfo, QueueOrigin};
+pub use watch::{WatchSpec, WatchedMessage};

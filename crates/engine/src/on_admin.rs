@@ -103,6 +103,14 @@ impl Engine {
                 AdminReply::Exchanges(self.list_exchanges(vhost))
             }
             AdminRequest::ListBindings { vhost } => AdminReply::Bindings(self.list_bindings(vhost)),
+            AdminRequest::ListChannels {
+                vhost,
+                exchange,
+                answer_bytes_max,
+            } => {
+                let found = self.list_channels((vhost, &exchange), answer_bytes_max);
+                AdminReply::Channels(found)
+            }
             AdminRequest::ListQueuesOf { vhost } => return self.list_queues_of(cx, to, vhost),
             AdminRequest::DeclareQueue(declare) => {
                 return self.on_declare_queue(cx, to, &declare);

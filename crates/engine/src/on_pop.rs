@@ -11,7 +11,7 @@ use crate::paging::READS_MAX;
 use crate::queue::looks::Look;
 use crate::queues::QueueIndex;
 use crate::schedule::{add_item, new_batch};
-use crate::{DeliveryBatch, Event, GetError, Got, Held, LeaseMode, Millis, ReplyTo, SubId};
+use crate::{ConnId, DeliveryBatch, Event, GetError, Got, Held, LeaseMode, Millis, ReplyTo, SubId};
 
 /// Messages that expired and are in the way of who asks.
 const EXPIRED_MAX: usize = 1024;
@@ -80,6 +80,42 @@ impl Engine {
         let (sub, index) = (it.sub, it.queue);
         self.answer_empty(cx, index, sub);
         self.end_consumer(cx, consumer, Held::Requeue);
+    }
+
+    /// Who waits, for messages or for a key, is to wait no longer.
+    pub(crate) fn on_cancel_wait(&mut self, cx: &mut Cx<'_>, reply: ReplyTo) {
+        if self.cancel_keys(cx, reply) {
+            return;
+        }
+        let sub = SubId {
+            conn: reply.conn,
+            token: reply.token,
+        };
+        let waits = self.consumers.find(sub).filter(|consumer| {
+            let it = self.consumers.at(*consumer);
+            it.is_some_and(|it| it.terms.once.is_some())
+        });
+        if let Some(consumer) = waits {
+            self.end_wait(cx, consumer);
+        }
+    }
+
+    /// Messages that were popped never reached their client, whose connection is gone.
+    pub(crate) fn on_got_undelivered(
+        &mut self,
+        cx: &mut Cx<'_>,
+        conn: ConnId,
+        mut batch: DeliveryBatch,
+    ) {
+        // Nobody of the same connection may get them.
+        for consumer in self.consumers.asking_of(conn) {
+            self.end_consumer(cx, consumer, Held::Requeue);
+        }
+        for item in &mut batch.items {
+            // It left, as far as throttles know.
+            item.permit = 0;
+        }
+        self.on_undelivered(cx, conn, &batch);
     }
 
     /// Nothing is ready.

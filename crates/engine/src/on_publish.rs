@@ -36,7 +36,7 @@ impl Engine {
         for item in &batch.items {
             let result = match item.target {
                 PublishTarget::Refused(error) => PublishResult::Refused(error),
-                PublishTarget::Route => {
+                PublishTarget::Route | PublishTarget::Topic => {
                     let new = (item, batch, results.len());
                     let stored = self.publish_routed(cx, new, &mut route, &mut answer);
                     for index in route.queues().unwrap_or_default() {

@@ -6,7 +6,8 @@ use bytes::Bytes;
 
 use crate::{
     AdminReply, ConnId, Content, Form, GetError, Got, KeyAnswer, KeyError, Lsn, MessageId, Millis,
-    PublishResult, QueueId, SettleResult, Span, SubscribeError, VhostId,
+    PublishResult, QueueId, SettleResult, Span, SubscribeError, TopologyError, VhostId,
+    WatchedMessage,
 };
 
 /// One effect. It may leave only when the log is durable up to `after`.
@@ -97,6 +98,25 @@ pub enum Event {
         vhost: VhostId,
         /// What the command came to.
         result: Box<Result<KeyAnswer, KeyError>>,
+    },
+    /// Answer to `Watch`: always before the first `Watched`.
+    Watching {
+        /// The watch's token.
+        token: u32,
+        /// That it began, or why not.
+        result: Result<(), TopologyError>,
+    },
+    /// A message for a watch.
+    Watched {
+        /// The watch's token.
+        token: u32,
+        /// The message.
+        message: Box<WatchedMessage>,
+    },
+    /// The exchange of a watch was deleted, and the watch is over.
+    WatchEnded {
+        /// The watch's token.
+        token: u32,
     },
     /// The log failed: nothing sent from now on can be confirmed. The token's request, if any,
     /// has an unknown outcome.

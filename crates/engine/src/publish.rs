@@ -61,6 +61,9 @@ pub enum PublishTarget {
     /// The queues that the exchange of the content's envelope gives its routing key to.
     #[default]
     Route,
+    /// The same, of an exchange that must be a topic exchange; a durable one is made when there is
+    /// none, but not by a [`crate::Request::Transaction`]. The result is [`PublishResult::Sent`].
+    Topic,
     /// The session already refused it; kept so that results stay in request order.
     Refused(PublishError),
 }
@@ -99,8 +102,14 @@ pub enum PublishResult {
     Stored(MessageId),
     /// Not stored: the queue remembers its deduplication key from this message.
     Duplicate(MessageId),
-    /// Not stored: its exchange gives it to no queue.
+    /// Not stored: its exchange gives it to no queue, and no watch.
     Unroutable,
+    /// Of [`PublishTarget::Topic`]: stored in all queues it goes to. Else: no queue gets it, and
+    /// only watches do.
+    Sent {
+        /// Watches that took it, and queues that stored it or have a script that decides on it.
+        receivers: u32,
+    },
     /// Not stored.
     Refused(PublishError),
 }
@@ -131,6 +140,10 @@ pub enum PublishError {
     ExchangeNotFound,
     /// The exchange takes messages from other exchanges only.
     ExchangeInternal,
+    /// The exchange is no topic exchange ([`PublishTarget::Topic`]).
+    ExchangeNotTopic,
+    /// The topic exchange is not there, and there are `limits.exchanges_max` others.
+    TooManyExchanges,
     /// The disk is full or the log failed: try again later.
     Storage,
 }

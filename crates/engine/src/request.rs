@@ -1,8 +1,9 @@
 //! What connections ask of the engine.
 
 use crate::{
-    AdminRequest, ConnId, GetSpec, Held, KeyAnswer, KeyRequest, PoolChange, PublishBatch, ReplyTo,
-    ScriptJob, ScriptOutcome, SettleBatch, SubId, SubscribeSpec, VhostId,
+    AdminRequest, ConnId, DeliveryBatch, GetSpec, Held, KeyAnswer, KeyRequest, PoolChange,
+    PublishBatch, ReplyTo, ScriptJob, ScriptOutcome, SettleBatch, SubId, SubscribeSpec, VhostId,
+    WatchSpec,
 };
 
 /// Bounds of one connection, set by its session.
@@ -111,11 +112,41 @@ pub enum Request {
         /// The command.
         request: Box<KeyRequest>,
     },
-    /// A command on keys that waits is to answer that it was cancelled; one that does not wait (any
-    /// more) answers as it does. No answer of its own.
-    CancelKeys {
-        /// That of the command.
+    /// A `Keys` or `Get` that waits is to answer now: that it was cancelled, or with no messages.
+    /// One that does not wait (any more) answers as it does. No answer of its own.
+    CancelWait {
+        /// That of the request.
         reply: ReplyTo,
+    },
+    /// What a `Got` event of [`crate::Take::Leased`] brought never reached the client, whose
+    /// connection is gone: the messages return to their old places and the attempt is not counted.
+    /// Of several the newest first. No answer.
+    GotUndelivered {
+        /// The connection.
+        conn: ConnId,
+        /// That of the event; `chunks` may be empty.
+        batch: Box<DeliveryBatch>,
+    },
+    /// Start watching a topic exchange. Answer: `Watching`; then `Watched`, and maybe `WatchEnded`.
+    /// A watch with the same identity ends.
+    Watch {
+        /// Its identity, apart from subscriptions.
+        sub: SubId,
+        /// Its terms.
+        spec: Box<WatchSpec>,
+    },
+    /// End a watch; unknown ones are ignored. No answer; what is under way still comes.
+    Unwatch {
+        /// The watch.
+        sub: SubId,
+    },
+    /// Events of a watch have left for the peer, or were thrown away; ignored for an unknown watch.
+    /// Their [`crate::WatchedMessage::budget_bytes`] are reported with `Drained`. No answer.
+    WatchDrained {
+        /// The watch.
+        sub: SubId,
+        /// How many since the last report.
+        events: u32,
     },
     /// What a `Keys` event brought never reached the client, whose connection is gone: an item goes
     /// back to its place, a lock to who waits for it. Of several the newest first. No answer.
@@ -149,8 +180,12 @@ impl Request {
                 publish, settle, ..
             } => BASE + publish.weight_bytes() + settle.weight_bytes(),
             Self::Keys { request, .. } => BASE + request.weight_bytes(),
+            Self::Watch { spec, .. } => BASE + spec.exchange.len() + spec.pattern.len(),
             Self::Connect { .. }
-            | Self::CancelKeys { .. }
+            | Self::CancelWait { .. }
+            | Self::GotUndelivered { .. }
+            | Self::Unwatch { .. }
+            | Self::WatchDrained { .. }
             | Self::KeysUndelivered { .. }
             | Self::Disconnect { .. }
             | Self::Drained { .. }

@@ -114,7 +114,7 @@ impl Engine {
     ) -> Result<Vec<QueueIndex>, PublishError> {
         let mut indexes = match item.target {
             PublishTarget::Refused(error) => return Err(error),
-            PublishTarget::Route => {
+            PublishTarget::Route | PublishTarget::Topic => {
                 let mut route = LastRoute::default();
                 self.find_route(batch, item, &mut route);
                 let queues = route.queues()?.to_vec();

@@ -239,6 +239,7 @@ impl World {
                     .extend(results.iter().filter_map(|result| match result {
                         PublishResult::Stored(id) => Some(*id),
                         PublishResult::Duplicate(_)
+                        | PublishResult::Sent { .. }
                         | PublishResult::Unroutable
                         | PublishResult::Refused(_) => None,
                     }));

@@ -166,7 +166,9 @@ impl World {
                     );
                 }
                 PublishResult::Stored(_) | PublishResult::Duplicate(_) => {}
-                PublishResult::Unroutable => panic!("a queue was named"),
+                PublishResult::Sent { .. } | PublishResult::Unroutable => {
+                    panic!("a queue was named")
+                }
                 PublishResult::Refused(error) => panic!("{error:?}"),
             }
         }

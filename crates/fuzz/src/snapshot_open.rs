@@ -290,6 +290,9 @@ impl World {
             Event::Admin { reply, .. } => Some(*reply),
             Event::Committed { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Got { .. }
             | Event::Published { .. }
             | Event::Settled { .. }

@@ -205,7 +205,10 @@ pub(crate) const fn is_ordered(event: &Event) -> bool {
         Event::Delivery { .. }
         | Event::Got { .. }
         | Event::Subscribed { .. }
-        | Event::SubscriptionEnded { .. } => true,
+        | Event::SubscriptionEnded { .. }
+        | Event::Watching { .. }
+        | Event::Watched { .. }
+        | Event::WatchEnded { .. } => true,
         Event::Committed { .. }
         | Event::Published { .. }
         | Event::Settled { .. }
@@ -259,6 +262,9 @@ pub(crate) fn undelivered_of(event: Event) -> Option<Undelivered> {
         | Event::Subscribed { .. }
         | Event::SubscribeFailed { .. }
         | Event::SubscriptionEnded { .. }
+        | Event::Watching { .. }
+        | Event::Watched { .. }
+        | Event::WatchEnded { .. }
         | Event::Admin { .. }
         | Event::StorageFailed { .. } => None,
     }
@@ -276,8 +282,12 @@ pub(crate) const fn failed_answer(conn: ConnId, event: &Event) -> Option<(ConnId
         | Event::SubscribeFailed { token, .. }
         | Event::Admin { token, .. }
         | Event::Keys { token, .. }
+        | Event::Watching { token, .. }
         | Event::StorageFailed { token } => *token,
-        Event::Delivery { .. } | Event::SubscriptionEnded { .. } => return None,
+        Event::Delivery { .. }
+        | Event::SubscriptionEnded { .. }
+        | Event::Watched { .. }
+        | Event::WatchEnded { .. } => return None,
     };
     Some((conn, Event::StorageFailed { token }))
 }
@@ -298,9 +308,13 @@ fn event_bytes(event: &Event) -> usize {
         }
         Event::Admin { reply, .. } => reply_bytes(reply),
         Event::Keys { result, .. } => result.as_ref().as_ref().map_or(0, KeyAnswer::memory_bytes),
+        // The content is shared with others that watch.
+        Event::Watched { message, .. } => message.budget_bytes().try_into().unwrap_or(0),
         Event::Subscribed { .. }
         | Event::SubscribeFailed { .. }
         | Event::SubscriptionEnded { .. }
+        | Event::Watching { .. }
+        | Event::WatchEnded { .. }
         | Event::StorageFailed { .. } => 0,
     };
     size_of::<Waiting>() + held
@@ -332,6 +346,12 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         }
         AdminReply::Exchanges(Ok(exchanges)) => exchanges.len(),
         AdminReply::Bindings(Ok(bindings)) => bindings.len(),
+        AdminReply::Channels(Ok(patterns)) => {
+            return patterns
+                .iter()
+                .map(|it| size_of::<String>() + it.len())
+                .sum();
+        }
         AdminReply::Throttle(Ok(stats)) => stats.buckets.len() + stats.queues.len(),
         AdminReply::Throttle(Err(_))
         | AdminReply::ThrottleBucket(_)
@@ -363,6 +383,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Unbound(_)
         | AdminReply::Exchanges(Err(_))
         | AdminReply::Bindings(Err(_))
+        | AdminReply::Channels(Err(_))
         | AdminReply::QueuesOf(Err(_))
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)

@@ -11,14 +11,17 @@ pub(crate) fn storage_failed(request: &Request) -> Option<(ConnId, Event)> {
         | Request::Transaction { reply, .. }
         | Request::Keys { reply, .. }
         | Request::Admin { reply, .. } => (reply.conn, reply.token),
-        Request::Subscribe { sub, .. } => (sub.conn, sub.token),
+        Request::Subscribe { sub, .. } | Request::Watch { sub, .. } => (sub.conn, sub.token),
         Request::Connect { .. }
         | Request::Disconnect { .. }
         | Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::KeysUndelivered { .. }
         | Request::ScriptDone { .. } => return None,
     };

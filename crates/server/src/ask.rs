@@ -133,6 +133,9 @@ const fn token_of(event: &Event) -> Option<u32> {
         Event::Admin { token, .. } | Event::StorageFailed { token } => Some(*token),
         Event::Committed { .. }
         | Event::Keys { .. }
+        | Event::Watching { .. }
+        | Event::Watched { .. }
+        | Event::WatchEnded { .. }
         | Event::Got { .. }
         | Event::Published { .. }
         | Event::Settled { .. }

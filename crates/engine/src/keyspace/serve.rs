@@ -38,16 +38,16 @@ impl Engine {
         });
     }
 
-    /// A command that waits is over: it answers that it was cancelled. One that does not wait (any
-    /// more) answers as it does.
-    pub(crate) fn on_cancel_keys(&mut self, cx: &mut Cx<'_>, reply: ReplyTo) {
+    /// A command that waits is over: it answers that it was cancelled. False when there is none.
+    pub(crate) fn cancel_keys(&mut self, cx: &mut Cx<'_>, reply: ReplyTo) -> bool {
         for (vhost, space) in &mut self.keyspaces.spaces {
             if space.waits.take(reply).is_some() {
                 let event = keys_event(reply, *vhost, Err(KeyError::Cancelled));
                 cx.emit(reply.conn, Lsn::ZERO, event);
-                return;
+                return true;
             }
         }
+        false
     }
 
     /// An answer never reached its client: the item goes back to its place, the lock to who waits

@@ -111,7 +111,7 @@ impl Answers {
 /// An item of several queues counts as stored when one of them stored it.
 fn merge(before: PublishResult, now: PublishResult) -> PublishResult {
     let rank = |result| match result {
-        PublishResult::Stored(_) => 3,
+        PublishResult::Stored(_) | PublishResult::Sent { .. } => 3,
         PublishResult::Duplicate(_) => 2,
         PublishResult::Refused(PublishError::Overloaded) => 0,
         PublishResult::Refused(_) | PublishResult::Unroutable => 1,

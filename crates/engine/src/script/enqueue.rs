@@ -42,7 +42,7 @@ impl Engine {
             let bytes = item.content.len as usize + WAITING_BYTES;
             match item.target {
                 PublishTarget::Refused(_) => {}
-                PublishTarget::Route => {
+                PublishTarget::Route | PublishTarget::Topic => {
                     self.find_route(batch, item, &mut route);
                     for index in route.queues().unwrap_or_default() {
                         count(*index, bytes);

@@ -17,6 +17,8 @@ pub enum TopologyCode {
     ResourceLocked,
     /// There, but otherwise than asked for: AMQP 406.
     PreconditionFailed,
+    /// An exchange of another type: AMQP 406.
+    WrongType,
     /// Never allowed: AMQP 530.
     NotAllowed,
     /// Known, and not offered: AMQP 540.

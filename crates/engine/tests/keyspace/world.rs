@@ -202,7 +202,7 @@ impl World {
     }
 
     pub(crate) fn cancel(&mut self, reply: ReplyTo) {
-        self.request(Request::CancelKeys { reply });
+        self.request(Request::CancelWait { reply });
     }
 
     pub(crate) fn disconnect(&mut self, conn: u64) {

@@ -160,6 +160,7 @@ impl Broker {
                 name.to_owned()
             }
             PublishResult::Duplicate(id) => format!("={}", self.names[&id]),
+            PublishResult::Sent { receivers } => format!("sent to {receivers}"),
             PublishResult::Unroutable => "unroutable".to_owned(),
             PublishResult::Refused(error) => format!("{error:?}"),
         }

@@ -207,6 +207,7 @@ impl Scripted {
                 let results = results.iter().map(|result| match result {
                     PublishResult::Stored(_) => "stored".to_owned(),
                     PublishResult::Duplicate(_) => "=dup".to_owned(),
+                    PublishResult::Sent { receivers } => format!("sent to {receivers}"),
                     PublishResult::Unroutable => "unroutable".to_owned(),
                     PublishResult::Refused(error) => format!("{error:?}"),
                 });

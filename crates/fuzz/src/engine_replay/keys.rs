@@ -46,7 +46,7 @@ pub(super) fn use_keys(driver: &mut Driver) {
     );
     driver.wait(40);
     let reply = reply(61);
-    driver.request(Request::CancelKeys { reply });
+    driver.request(Request::CancelWait { reply });
     driver.wait(100);
 }
 

@@ -191,6 +191,7 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         | AdminRequest::Unbind(_)
         | AdminRequest::ListExchanges { .. }
         | AdminRequest::ListBindings { .. }
+        | AdminRequest::ListChannels { .. }
         | AdminRequest::ListQueuesOf { .. }
         | AdminRequest::DeclareQueue(_)
         | AdminRequest::RemoveQueue { .. }
@@ -435,6 +436,7 @@ mod tests {
             | AdminReply::Unbound(_)
             | AdminReply::Exchanges(_)
             | AdminReply::Bindings(_)
+            | AdminReply::Channels(_)
             | AdminReply::QueuesOf(_)
             | AdminReply::QueueDeclared(_)
             | AdminReply::QueueRemoved(_)

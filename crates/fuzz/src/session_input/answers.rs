@@ -49,8 +49,12 @@ pub(super) fn answer(script: &mut Script<'_>, request: &Request) -> Option<Event
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

@@ -378,8 +378,12 @@ fn token(request: &Request) -> Option<u32> {
         | Request::Grant { .. }
         | Request::Unsubscribe { .. }
         | Request::Pool { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => None,
     }
 }

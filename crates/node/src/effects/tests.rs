@@ -78,6 +78,9 @@ fn name(released: (ConnId, Event)) -> String {
         Event::Got { token, .. } => format!("got {token}"),
         Event::Admin { token, .. } => format!("admin {token}"),
         Event::Keys { token, .. } => format!("keys {token}"),
+        Event::Watching { token, .. } => format!("watching {token}"),
+        Event::Watched { token, .. } => format!("watched {token}"),
+        Event::WatchEnded { token } => format!("watch ended {token}"),
         Event::StorageFailed { token } => format!("failed {token}"),
     };
     format!("{} {what}", conn.0)

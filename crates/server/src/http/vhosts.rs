@@ -96,6 +96,7 @@ fn refused(name: &str, error: TopologyError) -> Problem {
         TopologyCode::AccessRefused
         | TopologyCode::ResourceLocked
         | TopologyCode::PreconditionFailed
+        | TopologyCode::WrongType
         | TopologyCode::NotAllowed
         | TopologyCode::NotImplemented
         | TopologyCode::ResourceError

@@ -236,8 +236,12 @@ impl<D: Disk> Driver<D> {
                 | Request::Transaction { .. }
                 | Request::Admin { .. }
                 | Request::Keys { .. }
-                | Request::CancelKeys { .. }
+                | Request::CancelWait { .. }
                 | Request::KeysUndelivered { .. }
+                | Request::GotUndelivered { .. }
+                | Request::Watch { .. }
+                | Request::Unwatch { .. }
+                | Request::WatchDrained { .. }
                 | Request::ScriptDone { .. } => None,
             };
             self.node.handle(now, request);

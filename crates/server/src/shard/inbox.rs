@@ -359,11 +359,14 @@ const fn standing(request: &Request) -> Standing {
         Request::Connect { .. }
         | Request::Disconnect { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
         | Request::ScriptDone { .. } => Standing::Always,
         Request::Drained { .. }
         | Request::Grant { .. }
         | Request::Pool { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::Unsubscribe { .. } => Standing::Bookkeeping,
         Request::Publish { .. }
         | Request::Settle { .. }
@@ -371,6 +374,7 @@ const fn standing(request: &Request) -> Standing {
         | Request::Get { .. }
         | Request::Transaction { .. }
         | Request::Keys { .. }
+        | Request::Watch { .. }
         | Request::Admin { .. } => Standing::Ordinary,
     }
 }

@@ -159,8 +159,8 @@ impl Pieces {
             | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::Keys { .. }
-| Request::CancelKeys { .. }
-| Request::KeysUndelivered { .. }
+| Request::CancelWait { .. }
+| Request::KeysUndelivered { .. } | Request::GotUndelivered { .. } | Request::Watch { .. } | Request::Unwatch { .. } | Request::WatchDrained { .. }
 | Request::ScriptDone { .. } => return Some(request),
         };
         let owed = self.next_owed;
@@ -194,6 +194,9 @@ impl Pieces {
             | Event::Committed { .. }
             | Event::Got { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Admin { .. } => return None,
         };
         let (id, index) = self.out.remove(&token)?;
@@ -284,8 +287,12 @@ fn is_large(request: &Request) -> bool {
         | Request::Transaction { .. }
         | Request::Admin { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => 0,
     };
     items > PIECE_ITEMS
@@ -296,6 +303,7 @@ fn conn_of(request: &Request) -> Option<ConnId> {
         Request::Connect { conn, .. }
         | Request::Disconnect { conn }
         | Request::Drained { conn, .. }
+        | Request::GotUndelivered { conn, .. }
         | Request::Pool { conn, .. } => Some(*conn),
         Request::Publish { reply, .. }
         | Request::Settle { reply, .. }
@@ -303,9 +311,12 @@ fn conn_of(request: &Request) -> Option<ConnId> {
         | Request::Transaction { reply, .. }
         | Request::Admin { reply, .. }
         | Request::Keys { reply, .. }
-        | Request::CancelKeys { reply }
+        | Request::CancelWait { reply }
         | Request::KeysUndelivered { reply, .. } => Some(reply.conn),
         Request::Subscribe { sub, .. }
+        | Request::Watch { sub, .. }
+        | Request::Unwatch { sub }
+        | Request::WatchDrained { sub, .. }
         | Request::Grant { sub, .. }
         | Request::Unsubscribe { sub, .. } => Some(sub.conn),
         Request::ScriptDone { .. } => None,
@@ -402,9 +413,10 @@ mod tests {
         };
         let time = |result: &PublishResult| match result {
             PublishResult::Stored(id) => id.to_bytes()[0],
-            PublishResult::Duplicate(_) | PublishResult::Unroutable | PublishResult::Refused(_) => {
-                0
-            }
+            PublishResult::Duplicate(_)
+            | PublishResult::Sent { .. }
+            | PublishResult::Unroutable
+            | PublishResult::Refused(_) => 0,
         };
         let times: Vec<u8> = results.iter().map(time).collect();
         let expected = [vec![1; PIECE_ITEMS], vec![2; PIECE_ITEMS], vec![3]].concat();

@@ -58,7 +58,10 @@ impl Link {
             | Event::Subscribed { .. }
             | Event::SubscribeFailed { .. }
             | Event::Delivery { .. }
-            | Event::SubscriptionEnded { .. } => {}
+            | Event::SubscriptionEnded { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. } => {}
         }
     }
 
@@ -112,7 +115,12 @@ fn memory_bytes(event: &Event) -> usize {
             let bytes = batch.map_or(0, |batch| batch.budget_bytes());
             usize::try_from(bytes).unwrap_or(usize::MAX)
         }
+        Event::Watched { message, .. } => {
+            usize::try_from(message.budget_bytes()).unwrap_or(usize::MAX)
+        }
         Event::Published { .. }
+        | Event::Watching { .. }
+        | Event::WatchEnded { .. }
         | Event::Settled { .. }
         | Event::Committed { .. }
         | Event::Subscribed { .. }

@@ -183,7 +183,7 @@ impl Link {
         if entry.wait.is_some() && entry.stopped.is_none() {
             entry.stopped = Some(why);
             let reply = self.reply_to(token);
-            self.requests.push(Request::CancelKeys { reply });
+            self.requests.push(Request::CancelWait { reply });
         }
     }
 

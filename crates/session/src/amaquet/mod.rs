@@ -147,8 +147,12 @@ impl AmaquetSession {
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
             | Request::Pool { .. }
-            | Request::CancelKeys { .. }
+            | Request::CancelWait { .. }
             | Request::KeysUndelivered { .. }
+            | Request::GotUndelivered { .. }
+            | Request::Watch { .. }
+            | Request::Unwatch { .. }
+            | Request::WatchDrained { .. }
             | Request::ScriptDone { .. } => None,
         };
         match token.and_then(|token| self.link.active.remove(token)) {

@@ -61,7 +61,9 @@ impl Fault {
             TopologyCode::AccessRefused => ReplyCode::AccessRefused,
             TopologyCode::NotFound => ReplyCode::NotFound,
             TopologyCode::ResourceLocked => ReplyCode::ResourceLocked,
-            TopologyCode::PreconditionFailed => ReplyCode::PreconditionFailed,
+            TopologyCode::PreconditionFailed | TopologyCode::WrongType => {
+                ReplyCode::PreconditionFailed
+            }
             TopologyCode::NotAllowed => ReplyCode::NotAllowed,
             TopologyCode::NotImplemented => ReplyCode::NotImplemented,
             TopologyCode::ResourceError | TopologyCode::Storage => ReplyCode::ResourceError,

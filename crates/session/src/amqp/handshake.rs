@@ -291,7 +291,10 @@ impl Handshake {
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
             | Event::Got { .. }
-            | Event::Keys { .. } => return Turn::Goes,
+            | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. } => return Turn::Goes,
         };
         if !matches!(link.pending.remove(token), Some(Waiting::Vhost)) {
             return Turn::Goes;

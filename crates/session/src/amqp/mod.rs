@@ -381,6 +381,9 @@ impl AmqpSession {
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Got { .. } => return,
         };
         if let Some(Waiting::Closing) = self.link.pending.remove(token) {

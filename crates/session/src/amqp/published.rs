@@ -64,6 +64,7 @@ impl Open {
             let stored = results.iter().map(|result| match result {
                 PublishResult::Stored(_)
                 | PublishResult::Duplicate(_)
+                | PublishResult::Sent { .. }
                 | PublishResult::Unroutable => true,
                 PublishResult::Refused(_) => false,
             });
@@ -110,6 +111,8 @@ fn silent_fault(error: PublishError, told: bool) -> Option<Fault> {
         PublishError::QueueNotFound
         | PublishError::ExchangeNotFound
         | PublishError::ExchangeInternal
+        | PublishError::ExchangeNotTopic
+        | PublishError::TooManyExchanges
         | PublishError::Forbidden
         | PublishError::OrderingKeyMissing
         | PublishError::TooLarge
@@ -136,6 +139,9 @@ fn publish_fault(link: &Link, error: PublishError, envelope: &Envelope<'_>) -> O
         )),
         PublishError::QueueNotFound
         | PublishError::ReservedQueueName
+        // Of messages that name a topic, as AMQP has none.
+        | PublishError::ExchangeNotTopic
+        | PublishError::TooManyExchanges
         | PublishError::Forbidden
         | PublishError::OrderingKeyMissing
         | PublishError::TooLarge

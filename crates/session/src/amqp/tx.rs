@@ -106,9 +106,10 @@ impl Open {
     ) {
         let refused = stored.iter().find_map(|result| match result {
             PublishResult::Refused(error) => Some(*error),
-            PublishResult::Stored(_) | PublishResult::Duplicate(_) | PublishResult::Unroutable => {
-                None
-            }
+            PublishResult::Stored(_)
+            | PublishResult::Duplicate(_)
+            | PublishResult::Sent { .. }
+            | PublishResult::Unroutable => None,
         });
         if let Some(error) = refused {
             return self.on_commit_failed(link, number, settled, partial_commit(error));

@@ -11,7 +11,9 @@ pub(super) const fn publish(error: PublishError) -> ErrorCode {
     match error {
         PublishError::QueueNotFound
         | PublishError::ExchangeNotFound
-        | PublishError::ExchangeInternal => ErrorCode::QueueNotFound,
+        | PublishError::ExchangeInternal
+        | PublishError::ExchangeNotTopic
+        | PublishError::TooManyExchanges => ErrorCode::QueueNotFound,
         PublishError::ReservedQueueName => ErrorCode::ReservedQueueName,
         PublishError::Forbidden => ErrorCode::Forbidden,
         PublishError::OrderingKeyMissing => ErrorCode::OrderingKeyMissing,

@@ -41,7 +41,12 @@ pub(super) fn on_event(link: &mut Link, event: Event) {
         }
         Event::StorageFailed { token } => storage_failed(link, token),
         // Answers to what this protocol never asks.
-        Event::Committed { .. } | Event::Got { .. } | Event::Keys { .. } => {}
+        Event::Committed { .. }
+        | Event::Got { .. }
+        | Event::Keys { .. }
+        | Event::Watching { .. }
+        | Event::Watched { .. }
+        | Event::WatchEnded { .. } => {}
     }
 }
 
@@ -62,7 +67,9 @@ fn published(link: &mut Link, token: u32, results: &[PublishResult]) {
                     PublishResult::Stored(id) => (ErrorCode::Ok, *id, false),
                     PublishResult::Duplicate(id) => (ErrorCode::Ok, *id, true),
                     // Fila names queues; a message that goes to none of them was refused.
-                    PublishResult::Unroutable => (ErrorCode::QueueNotFound, MessageId::NIL, false),
+                    PublishResult::Unroutable | PublishResult::Sent { .. } => {
+                        (ErrorCode::QueueNotFound, MessageId::NIL, false)
+                    }
                     PublishResult::Refused(error) => {
                         (errors::publish(*error), MessageId::NIL, false)
                     }

@@ -188,8 +188,12 @@ impl FilaSession {
             | Request::Grant { .. }
             | Request::Unsubscribe { .. }
             | Request::Pool { .. }
-            | Request::CancelKeys { .. }
+            | Request::CancelWait { .. }
             | Request::KeysUndelivered { .. }
+            | Request::GotUndelivered { .. }
+            | Request::Watch { .. }
+            | Request::Unwatch { .. }
+            | Request::WatchDrained { .. }
             | Request::ScriptDone { .. } => {
                 return self.link.requests.keep(self.link.now, request);
             }

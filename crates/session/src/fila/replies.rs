@@ -96,6 +96,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::Unbound(_)
         | AdminReply::Exchanges(_)
         | AdminReply::Bindings(_)
+        | AdminReply::Channels(_)
         | AdminReply::QueuesOf(_)
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)

@@ -143,8 +143,12 @@ mod tests {
                 | Request::Transaction { .. }
                 | Request::Admin { .. }
                 | Request::Keys { .. }
-                | Request::CancelKeys { .. }
+                | Request::CancelWait { .. }
                 | Request::KeysUndelivered { .. }
+                | Request::GotUndelivered { .. }
+                | Request::Watch { .. }
+                | Request::Unwatch { .. }
+                | Request::WatchDrained { .. }
                 | Request::ScriptDone { .. } => panic!("not pushed here: {request:?}"),
             });
         }

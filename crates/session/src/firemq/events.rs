@@ -33,7 +33,10 @@ impl Open {
             Event::Committed { .. } => {}
             Event::StorageFailed { token } => return self.on_storage_failed(link, token),
             // Of a door that this is not.
-            Event::Keys { .. } => {}
+            Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. } => {}
         }
         self.report_freed(link);
         Ok(())

@@ -181,6 +181,9 @@ impl Handshake {
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Got { .. } => return Turn::Goes,
         };
         let AdminReply::Vhost(vhost) = *reply else {

@@ -384,6 +384,9 @@ impl FireSession {
             | Event::SubscriptionEnded { .. }
             | Event::Committed { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Got { .. } => return,
         };
         if let Some(Waiting::Closing) = self.link.pending.remove(token) {

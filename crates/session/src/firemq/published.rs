@@ -116,6 +116,8 @@ fn say_refused(
             | PublishError::Overloaded
             | PublishError::ExchangeNotFound
             | PublishError::ExchangeInternal
+            | PublishError::ExchangeNotTopic
+            | PublishError::TooManyExchanges
             | PublishError::Storage => false,
         };
         if !is_silent && let Some(fault) = refusal(link, &envelope, *result) {
@@ -136,6 +138,10 @@ fn refusal(link: &Link, envelope: &Envelope<'_>, result: PublishResult) -> Optio
         PublishError::ExchangeNotFound => (
             ReplyCode::NotFound,
             format!("no exchange '{exchange}' in vhost '{vhost}'"),
+        ),
+        PublishError::ExchangeNotTopic | PublishError::TooManyExchanges => (
+            ReplyCode::PreconditionFailed,
+            format!("exchange '{exchange}' in vhost '{vhost}' cannot be a topic exchange"),
         ),
         PublishError::ExchangeInternal => (
             ReplyCode::AccessRefused,

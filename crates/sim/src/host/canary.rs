@@ -84,8 +84,12 @@ impl Toll {
             | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::Keys { .. }
-            | Request::CancelKeys { .. }
+            | Request::CancelWait { .. }
             | Request::KeysUndelivered { .. }
+            | Request::GotUndelivered { .. }
+            | Request::Watch { .. }
+            | Request::Unwatch { .. }
+            | Request::WatchDrained { .. }
             | Request::ScriptDone { .. } => return None,
         };
         self.requests += 1;

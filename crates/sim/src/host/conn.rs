@@ -134,8 +134,12 @@ impl Conn {
             | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::Keys { .. }
-            | Request::CancelKeys { .. }
+            | Request::CancelWait { .. }
             | Request::KeysUndelivered { .. }
+            | Request::GotUndelivered { .. }
+            | Request::Watch { .. }
+            | Request::Unwatch { .. }
+            | Request::WatchDrained { .. }
             | Request::ScriptDone { .. } => return,
         };
         self.load.items_max = self.load.items_max.max(items);

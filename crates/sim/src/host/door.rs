@@ -54,6 +54,9 @@ impl Host {
             | Event::Delivery { .. }
             | Event::Committed { .. }
             | Event::Keys { .. }
+            | Event::Watching { .. }
+            | Event::Watched { .. }
+            | Event::WatchEnded { .. }
             | Event::Got { .. }
             | Event::SubscriptionEnded { .. } => Some(Answer::Unknown),
         };

@@ -410,6 +410,9 @@ const fn name_of(event: &Event) -> &'static str {
         Event::Committed { .. } => "committed",
         Event::Got { .. } => "got",
         Event::Keys { .. } => "keys",
+        Event::Watching { .. } => "watching",
+        Event::Watched { .. } => "watched",
+        Event::WatchEnded { .. } => "watch ended",
         Event::Admin { .. } => "admin",
         Event::StorageFailed { .. } => "storage failed",
     }

@@ -187,6 +187,9 @@ impl Drain<'_> {
                 | Event::Subscribed { .. }
                 | Event::Committed { .. }
                 | Event::Keys { .. }
+                | Event::Watching { .. }
+                | Event::Watched { .. }
+                | Event::WatchEnded { .. }
                 | Event::Got { .. }
                 | Event::SubscribeFailed { .. }
                 | Event::SubscriptionEnded { .. }

@@ -142,8 +142,12 @@ fn plain_answer(request: &Request) -> Option<Event> {
         | Request::Get { .. }
         | Request::Transaction { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => return None,
     })
 }

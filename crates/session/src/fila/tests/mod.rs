@@ -264,8 +264,12 @@ fn token(request: &Request) -> u32 {
         | Request::Drained { .. }
         | Request::Pool { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => panic!("no token in {request:?}"),
     }
 }

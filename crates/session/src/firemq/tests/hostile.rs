@@ -224,8 +224,12 @@ fn plain_answer(request: &Request) -> Vec<Event> {
         | Request::Pool { .. }
         | Request::Transaction { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => Vec::new(),
     }
 }
@@ -401,8 +405,12 @@ fn token_of(request: &Request) -> Option<u32> {
         | Request::Drained { .. }
         | Request::Pool { .. }
         | Request::Keys { .. }
-        | Request::CancelKeys { .. }
+        | Request::CancelWait { .. }
         | Request::KeysUndelivered { .. }
+        | Request::GotUndelivered { .. }
+        | Request::Watch { .. }
+        | Request::Unwatch { .. }
+        | Request::WatchDrained { .. }
         | Request::ScriptDone { .. } => None,
     }
 }
