@@ -28,7 +28,8 @@ PERSISTENT = pika.BasicProperties(delivery_mode=2)
 
 class Broker:
     def __init__(self, data_dir):
-        doors = ["--no-fila", "--no-http", "--amqp", "127.0.0.1:0", "--firemq", "127.0.0.1:0"]
+        free = "127.0.0.1:0"
+        doors = ["--no-fila", "--no-amaquet", "--no-http", "--amqp", free, "--firemq", free]
         command = [os.environ["TANDA"], "serve", *doors, "--data-dir", data_dir]
         self.process = subprocess.Popen(
             [*command, "--log-level", "error"], stdout=subprocess.PIPE, text=True

@@ -134,6 +134,8 @@ fn spawn(binary: &Path, dir: &Path, options: &[String]) -> Result<Child, BenchEr
             "127.0.0.1:0",
             "--firemq",
             "127.0.0.1:0",
+            "--amaquet",
+            "127.0.0.1:0",
             "--http",
             "127.0.0.1:0",
         ])

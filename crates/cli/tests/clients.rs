@@ -33,7 +33,7 @@ impl Broker {
         let data_dir = std::env::temp_dir().join(folder);
         let mut command = Command::new(env!("CARGO_BIN_EXE_tanda"));
         command.arg("serve");
-        for door in ["fila", "amqp", "firemq", "http"] {
+        for door in ["fila", "amqp", "firemq", "amaquet", "http"] {
             for option in [format!("--{door}"), format!("--{door}-tls")] {
                 command.args([&option, "127.0.0.1:0"]);
             }

@@ -66,7 +66,13 @@ impl Drop for Broker {
 /// Starts one and waits until it is ready.
 fn serve(data_dir: &Path, port: u16) -> Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
-        .args(["serve", "--no-http", "--fila", "127.0.0.1:0"])
+        .args([
+            "serve",
+            "--no-http",
+            "--no-amaquet",
+            "--fila",
+            "127.0.0.1:0",
+        ])
         .args(["--amqp", "127.0.0.1:0", "--firemq"])
         .arg(format!("127.0.0.1:{port}"))
         .args(["--log-level", "error", "--data-dir"])

@@ -41,7 +41,7 @@ impl Broker {
         std::fs::create_dir(&dir).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_tanda"))
             .args(["serve", "--fila", "127.0.0.1:0"])
-            .args(["--no-amqp", "--no-firemq", "--no-http"])
+            .args(["--no-amqp", "--no-firemq", "--no-amaquet", "--no-http"])
             .current_dir(&dir)
             .stdout(Stdio::piped())
             .spawn()

@@ -113,12 +113,16 @@ impl Drop for Broker {
     }
 }
 
-const FREE_PORTS: [&str; 8] = [
+const DOORS: [&str; 5] = ["fila", "amqp", "firemq", "amaquet", "http"];
+
+const FREE_PORTS: [&str; 10] = [
     "--fila",
     "127.0.0.1:0",
     "--amqp",
     "127.0.0.1:0",
     "--firemq",
+    "127.0.0.1:0",
+    "--amaquet",
     "127.0.0.1:0",
     "--http",
     "127.0.0.1:0",
@@ -129,15 +133,11 @@ fn announces_its_doors_and_ends_well_on_a_signal() {
     for signal in ["-TERM", "-INT"] {
         let dir = TempDir::new();
         let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-        let [fila, amqp, fire, http] =
-            ["fila", "amqp", "firemq", "http"].map(|door| broker.address(door));
+        let doors = DOORS.map(|door| broker.address(door));
+        let [fila, ..] = &doors;
         broker.ready();
-        assert!(
-            ![&fila, &amqp, &fire, &http]
-                .iter()
-                .any(|addr| addr.ends_with(":0"))
-        );
-        let mut peer = TcpStream::connect(&fila).unwrap();
+        assert!(!doors.iter().any(|addr| addr.ends_with(":0")));
+        let mut peer = TcpStream::connect(fila).unwrap();
         peer.set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
         peer.write_all(&[0, 0, 0, 13, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1])
@@ -160,7 +160,7 @@ fn a_log_that_cannot_be_written_does_not_end_the_broker() {
         .open("/dev/full")
         .unwrap();
     let mut broker = Broker::start_with_stderr(&dir.0, &FREE_PORTS, full.into());
-    for door in ["fila", "amqp", "firemq", "http"] {
+    for door in DOORS {
         drop(broker.address(door));
     }
     broker.ready();
@@ -187,12 +187,14 @@ fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
         "127.0.0.1:0",
         "--firemq-tls",
         "127.0.0.1:0",
+        "--amaquet-tls",
+        "127.0.0.1:0",
         "--http-tls",
         "127.0.0.1:0",
     ];
     let args = [&FREE_PORTS[..], &tls, &TLS_FILES].concat();
     let mut broker = Broker::start_with_stderr(&dir.0, &args, Stdio::piped());
-    for door in ["fila", "amqp", "firemq", "http"] {
+    for door in DOORS {
         assert!(!broker.address(door).ends_with(":0"));
         let door = format!("{door} tls");
         assert!(!broker.address(&door).ends_with(":0"));
@@ -221,7 +223,7 @@ fn announces_its_doors_with_tls_and_reads_the_files_again_on_hangup() {
 fn a_hangup_without_tls_ends_nothing() {
     let dir = TempDir::new();
     let mut broker = Broker::start(&dir.0, &FREE_PORTS);
-    for door in ["fila", "amqp", "firemq", "http"] {
+    for door in DOORS {
         drop(broker.address(door));
     }
     broker.ready();
@@ -251,7 +253,7 @@ fn serve_and_check_config_name_a_file_of_tls_that_cannot_be_used() {
 #[test]
 fn a_closed_door_is_not_announced() {
     let dir = TempDir::new();
-    let closed = ["--no-amqp", "--no-firemq", "--no-http"];
+    let closed = ["--no-amqp", "--no-firemq", "--no-amaquet", "--no-http"];
     let mut broker = Broker::start(&dir.0, &[&["--fila", "127.0.0.1:0"], &closed[..]].concat());
     broker.address("fila");
     broker.ready();
@@ -275,7 +277,17 @@ fn an_address_in_use_is_named_with_its_option() {
     let dir = TempDir::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let addr = taken.local_addr().unwrap().to_string();
-    let output = output(&dir.0, &["serve", "--fila", &addr, "--http", "127.0.0.1:0"]);
+    let output = output(
+        &dir.0,
+        &[
+            "serve",
+            "--no-amaquet",
+            "--fila",
+            &addr,
+            "--http",
+            "127.0.0.1:0",
+        ],
+    );
     assert_eq!(output.status.code(), Some(1));
     let text = stderr(&output);
     assert!(text.contains(&addr) && text.contains("--fila"), "{text}");

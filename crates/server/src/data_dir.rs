@@ -1,6 +1,7 @@
 //! The data directory: who may use it, and whose it is.
 //!
-//! Layout (`docs/formats/data-directory.md`): `identity` names the log; `shard-0/` holds it.
+//! Layout (`docs/formats/data-directory.md`): `identity` names the log; `shard-0/` holds it;
+//! `node-key` is what the node proves itself with.
 
 use std::{
     fmt,
@@ -14,13 +15,14 @@ use tanda_wal::Disk;
 
 use crate::{
     disk::{DirLock, RealDisk},
+    node_key::{NodeKey, NodeKeyProblem},
     random,
 };
 
 /// First line of the identity file.
 const HEADER: &str = "tanda data directory, version 1";
 const IDENTITY: &str = "identity";
-const IDENTITY_NEW: &str = "identity.new";
+const NODE_KEY: &str = "node-key";
 const SHARD: &str = "shard-0";
 
 /// A data directory that this process owns.
@@ -48,6 +50,13 @@ pub enum DataDirError {
         action: &'static str,
         /// What the system said.
         source: io::Error,
+    },
+    /// The file of its node's key cannot be used; nothing was changed.
+    NodeKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: NodeKeyProblem,
     },
     /// Its identity file cannot be read; nothing was changed.
     Identity {
@@ -102,6 +111,37 @@ impl DataDir {
         self.log_id
     }
 
+    /// What this node proves itself with; drawn and written when there is none yet.
+    ///
+    /// # Errors
+    /// When the file is damaged, or cannot be read or written.
+    pub(crate) fn node_key(&self) -> Result<NodeKey, DataDirError> {
+        let failed = |action| {
+            let path = self.path.clone();
+            move |source| DataDirError::Io {
+                path,
+                action,
+                source,
+            }
+        };
+        let path = self.path.join(NODE_KEY);
+        let unusable = |problem| DataDirError::NodeKey {
+            path: path.clone(),
+            problem,
+        };
+        match fs::read(&path) {
+            Ok(bytes) => NodeKey::parse(&bytes).map_err(unusable),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (key, text) = NodeKey::draw().map_err(unusable)?;
+                let disk = RealDisk::open(&self.path).map_err(failed("open"))?;
+                write_whole(&self.path, &disk, NODE_KEY, &text)
+                    .map_err(failed("write the node key of"))?;
+                Ok(key)
+            }
+            Err(error) => Err(failed("read the node key of")(error)),
+        }
+    }
+
     /// The directory of the shard's log.
     ///
     /// # Errors
@@ -131,6 +171,16 @@ pub(crate) fn shard_path(path: &Path) -> PathBuf {
     path.join(SHARD)
 }
 
+/// Writes a small file, whole or not at all.
+fn write_whole(path: &Path, disk: &RealDisk, name: &str, text: &str) -> io::Result<()> {
+    let new = format!("{name}.new");
+    let mut file = create(&path.join(&new))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    disk.rename(&new, name)?;
+    disk.sync_dir()
+}
+
 /// Draws an identity and writes it, whole or not at all.
 fn make_identity(path: &Path, disk: &RealDisk) -> Result<u128, DataDirError> {
     if path.join(SHARD).exists() {
@@ -142,14 +192,8 @@ fn make_identity(path: &Path, disk: &RealDisk) -> Result<u128, DataDirError> {
         });
     }
     let log_id = random::u128();
-    let write = || -> io::Result<()> {
-        let mut file = create(&path.join(IDENTITY_NEW))?;
-        write!(file, "{HEADER}\nlog {log_id:032x}\n")?;
-        file.sync_all()?;
-        disk.rename(IDENTITY_NEW, IDENTITY)?;
-        disk.sync_dir()
-    };
-    write().map_err(|source| DataDirError::Io {
+    let text = format!("{HEADER}\nlog {log_id:032x}\n");
+    write_whole(path, disk, IDENTITY, &text).map_err(|source| DataDirError::Io {
         path: path.to_owned(),
         action: "write the identity of",
         source,
@@ -201,6 +245,7 @@ impl fmt::Display for DataDirError {
                 path.display()
             ),
             Self::Identity { path, problem } => write!(f, "{}: {problem}", path.display()),
+            Self::NodeKey { path, problem } => write!(f, "{}: {problem}", path.display()),
         }
     }
 }
@@ -209,7 +254,7 @@ impl std::error::Error for DataDirError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
-            Self::InUse { .. } | Self::Identity { .. } => None,
+            Self::InUse { .. } | Self::Identity { .. } | Self::NodeKey { .. } => None,
         }
     }
 }

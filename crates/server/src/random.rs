@@ -15,6 +15,11 @@ impl Entropy for SystemEntropy {
     }
 }
 
+/// 256 random bits for a secret; `None` where the system makes none.
+pub(crate) fn secret() -> Option<[u8; 32]> {
+    SystemEntropy.draw()
+}
+
 /// 128 random bits.
 pub(crate) fn u128() -> u128 {
     u128::from_ne_bytes(bytes())

@@ -1,12 +1,13 @@
 //! A running broker: started, addressed, stopped.
 
+mod sockets;
+
 use std::{fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tanda_node::{Node, OpenError};
 use tanda_session::fila::Authentication;
 use tanda_wal::Disk as _;
 use tokio::{
-    net::TcpListener,
     sync::{mpsc, watch},
     task::JoinSet,
     time::timeout,
@@ -22,12 +23,14 @@ use crate::{
     definitions, door, http,
     keys::{self, BootstrapError},
     listen::{self, Listening, Service},
+    node_key::NodeKey,
     settings,
     shard::{Shard, Threads},
     tally::Tally,
     tls::{Certificates, TlsFileError, TlsFiles},
     users::{self, Authenticator},
 };
+use sockets::{Socket, SocketPair, Sockets};
 
 /// What connections get to finish once the broker is told to stop.
 const GRACE: Duration = Duration::from_secs(6);
@@ -102,6 +105,7 @@ impl Server {
         let secret = keys::bootstrap_secret(&config).map_err(StartError::Bootstrap)?;
         let sockets = Sockets::bind(&config).await?;
         let data_dir = DataDir::open(&config.data_dir).map_err(StartError::DataDir)?;
+        let node_key = data_dir.node_key().map_err(StartError::DataDir)?;
         let mut node = recover(&config, &data_dir)?;
         let secret = secret.as_ref();
         let authentication = keys::prepare(config.auth_enabled, secret, &mut node);
@@ -145,6 +149,7 @@ impl Server {
             authentication,
             authenticator: Arc::new(authenticator),
             asker,
+            node_key: Arc::new(node_key),
         };
         server.open(config, inside, sockets);
         Ok(server)
@@ -166,6 +171,7 @@ impl Server {
             authentication,
             authenticator,
             asker,
+            node_key,
         } = inside;
         let audit = Arc::new(Audit::default());
         let commons = door::Commons {
@@ -177,34 +183,33 @@ impl Server {
             audit: Arc::clone(&audit),
         };
         let connections = Tally::new(settings::count(config.limits_connections_max));
-        let places = || (Arc::clone(&connections), "limits.connections_max");
-        for socket in [sockets.fila, sockets.fila_tls].into_iter().flatten() {
-            let advertised = socket.addr.to_string();
-            let session = settings::session(&config, advertised, authentication);
-            let protocol = door::Fila {
-                config: Arc::new(session),
-            };
-            let door = Arc::new(commons.door(protocol));
-            self.listen(&config, socket, places(), door);
-        }
-        let amqp = Arc::new(settings::amqp(&config));
-        for socket in [sockets.amqp, sockets.amqp_tls].into_iter().flatten() {
-            let protocol = door::Amqp {
-                config: Arc::clone(&amqp),
-                certificate_name: config.auth_certificate_name,
-            };
-            let door = Arc::new(commons.door(protocol));
-            self.listen(&config, socket, places(), door);
-        }
+        let places = (&connections, "limits.connections_max");
+        let of = |sockets| (sockets, places, &commons);
+        let [fila, amqp, firemq, amaquet, http] = sockets.by_door();
+        self.listen_all(&config, of(fila), |socket| door::Fila {
+            config: Arc::new(settings::session(
+                &config,
+                socket.addr.to_string(),
+                authentication,
+            )),
+        });
+        let session = Arc::new(settings::amqp(&config));
+        self.listen_all(&config, of(amqp), |_| door::Amqp {
+            config: Arc::clone(&session),
+            certificate_name: config.auth_certificate_name,
+        });
         let fire = Arc::new(settings::fire(&config));
-        for socket in [sockets.firemq, sockets.firemq_tls].into_iter().flatten() {
-            let protocol = door::Fire {
-                config: Arc::clone(&fire),
-                certificate_name: config.auth_certificate_name,
-            };
-            let door = Arc::new(commons.door(protocol));
-            self.listen(&config, socket, places(), door);
-        }
+        self.listen_all(&config, of(firemq), |_| door::Fire {
+            config: Arc::clone(&fire),
+            certificate_name: config.auth_certificate_name,
+        });
+        let facts = Arc::new(door::Facts::new(clock, &connections));
+        let session = settings::amaquet(&config, authentication, (node_key, facts));
+        let session = Arc::new(session);
+        let patient = commons.with_frame_timeout(settings::amaquet_frame_timeout(&config));
+        self.listen_all(&config, (amaquet, places, &patient), |_| door::Amaquet {
+            config: Arc::clone(&session),
+        });
         let over_web = (!config.no_firemq_ws).then(|| http::Fire {
             limits: settings::web_messages(&config),
             hosts: config.http_hosts.clone(),
@@ -226,14 +231,13 @@ impl Server {
             fila: connections,
             connections: places,
         };
-        let sockets = [sockets.http, sockets.http_tls];
-        self.open_http(&config, sockets, door, over_web);
+        self.open_http(&config, http, door, over_web);
     }
 
     fn open_http(
         &mut self,
         config: &Config,
-        sockets: [Option<Socket>; 2],
+        sockets: SocketPair,
         door: impl FnOnce(Arc<Tally>) -> http::Door,
         fire: Option<http::Fire>,
     ) {
@@ -246,6 +250,20 @@ impl Server {
         for socket in sockets.into_iter().flatten() {
             let places = (Arc::clone(&places), "256 connections");
             self.listen(config, socket, places, Arc::clone(&http));
+        }
+    }
+
+    /// Opens the sockets of one protocol, with and without TLS.
+    fn listen_all<P: door::Protocol>(
+        &mut self,
+        config: &Config,
+        (sockets, places, commons): (SocketPair, (&Arc<Tally>, &'static str), &door::Commons),
+        protocol: impl Fn(&Socket) -> P,
+    ) {
+        let (places, option) = places;
+        for socket in sockets.into_iter().flatten() {
+            let door = Arc::new(commons.door(protocol(&socket)));
+            self.listen(config, socket, (Arc::clone(places), option), door);
         }
     }
 
@@ -333,60 +351,7 @@ struct Inside {
     authentication: Authentication,
     authenticator: Arc<Authenticator>,
     asker: Asker,
-}
-
-/// The sockets of the doors that the configuration opens.
-struct Sockets {
-    fila: Option<Socket>,
-    fila_tls: Option<Socket>,
-    amqp: Option<Socket>,
-    amqp_tls: Option<Socket>,
-    firemq: Option<Socket>,
-    firemq_tls: Option<Socket>,
-    http: Option<Socket>,
-    http_tls: Option<Socket>,
-}
-
-struct Socket {
-    door: &'static str,
-    tls: bool,
-    listener: TcpListener,
-    addr: SocketAddr,
-}
-
-impl Sockets {
-    async fn bind(config: &Config) -> Result<Self, StartError> {
-        let plain = |closed: bool, addr| (!closed).then_some(addr);
-        Ok(Self {
-            fila: Socket::bind("fila", plain(config.no_fila, config.fila)).await?,
-            fila_tls: Socket::bind("fila tls", config.fila_tls_address()).await?,
-            amqp: Socket::bind("amqp", plain(config.no_amqp, config.amqp)).await?,
-            amqp_tls: Socket::bind("amqp tls", config.amqp_tls_address()).await?,
-            firemq: Socket::bind("firemq", plain(config.no_firemq, config.firemq)).await?,
-            firemq_tls: Socket::bind("firemq tls", config.firemq_tls_address()).await?,
-            http: Socket::bind("http", plain(config.no_http, config.http)).await?,
-            http_tls: Socket::bind("http tls", config.http_tls_address()).await?,
-        })
-    }
-}
-
-impl Socket {
-    async fn bind(
-        door: &'static str,
-        addr: Option<SocketAddr>,
-    ) -> Result<Option<Self>, StartError> {
-        let Some(addr) = addr else {
-            return Ok(None);
-        };
-        let failed = |source| StartError::Bind { door, addr, source };
-        let listener = TcpListener::bind(addr).await.map_err(failed)?;
-        Ok(Some(Self {
-            door,
-            tls: door.ends_with(" tls"),
-            addr: listener.local_addr().map_err(failed)?,
-            listener,
-        }))
-    }
+    node_key: Arc<NodeKey>,
 }
 
 fn recover(config: &Config, data_dir: &DataDir) -> Result<Node<crate::disk::RealDisk>, StartError> {

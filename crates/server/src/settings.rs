@@ -1,9 +1,10 @@
 //! What the crates below are told of the configuration.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tanda_engine::{Backoff, Defaults, EngineConfig, Limits, RetryPolicy};
 use tanda_node::NodeConfig;
+use tanda_session::amaquet::{AmaquetConfig, AmaquetLimits, NodeIdentity, ServerFacts};
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
 use tanda_session::firemq::FireConfig;
@@ -187,6 +188,48 @@ pub(crate) fn fire(config: &Config) -> FireConfig {
     }
 }
 
+/// The settings of Amaquet connections.
+pub(crate) fn amaquet(
+    config: &Config,
+    authentication: Authentication,
+    (node, facts): (Arc<dyn NodeIdentity>, Arc<dyn ServerFacts>),
+) -> AmaquetConfig {
+    AmaquetConfig {
+        vhost: config.amaquet_vhost.clone(),
+        authentication,
+        limits: amaquet_limits(config),
+        shared: Arc::default(),
+        node,
+        facts,
+    }
+}
+
+fn amaquet_limits(config: &Config) -> AmaquetLimits {
+    AmaquetLimits {
+        max_payload: u32_of(config.amaquet_max_payload),
+        partial_frame_timeout_ms: ms(config.amaquet_partial_frame_timeout),
+        active_per_connection: count(config.amaquet_active_per_connection),
+        active_total: count(config.amaquet_active_total),
+        payload_reservation: config.amaquet_payload_reservation.0,
+        max_wait_ms: ms(config.amaquet_max_wait),
+        max_message_bytes: config.limits_max_message.0,
+        outbound_bytes_max: config.limits_outbound.0,
+        reply_bytes_max: config.limits_replies.0,
+        subscriptions_max: config.limits_subscriptions_max,
+        retry_after_ms: ms(config.limits_retry_after),
+        ..AmaquetLimits::default()
+    }
+}
+
+/// Time without progress after which an Amaquet connection is closed without a word: only after its
+/// session has had the time to say so.
+pub(crate) fn amaquet_frame_timeout(config: &Config) -> Duration {
+    let session = config.amaquet_partial_frame_timeout;
+    config
+        .limits_frame_timeout
+        .max(session + Duration::from_secs(1))
+}
+
 /// How large messages of a WebSocket may be: each is a frame of FireMQ.
 pub(crate) fn web_messages(config: &Config) -> MessageLimits {
     MessageLimits {
@@ -227,7 +270,7 @@ pub(crate) fn scripts(config: &Config) -> tanda_script::Limits {
     }
 }
 
-fn ms(duration: std::time::Duration) -> u64 {
+fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 

@@ -37,6 +37,7 @@ fn every_default_is_valid_and_within_its_bounds() {
     assert_eq!(loaded.config.fila.to_string(), "127.0.0.1:5555");
     assert_eq!(loaded.config.amqp.to_string(), "127.0.0.1:5672");
     assert_eq!(loaded.config.firemq.to_string(), "127.0.0.1:5673");
+    assert_eq!(loaded.config.amaquet.to_string(), "127.0.0.1:7272");
     assert_eq!(loaded.config.http.to_string(), "127.0.0.1:15672");
 }
 
@@ -147,14 +148,37 @@ fn an_address_that_others_can_reach_must_be_allowed_aloud() {
 
 #[test]
 fn contradictions_are_refused() {
-    let closed = "no_fila = true\nno_amqp = true\nno_firemq = true\nno_http = true\n";
-    assert_eq!(mistakes(closed, &[], &[]).len(), 1);
+    let doors = ["fila", "amqp", "firemq", "amaquet", "http"];
+    let closed: String = doors.map(|door| format!("no_{door} = true\n")).concat();
+    assert_eq!(mistakes(&closed, &[], &[]).len(), 1);
     assert_eq!(
         mistakes("fila = \"127.0.0.1:9\"\nhttp = \"127.0.0.1:9\"\n", &[], &[]).len(),
         1
     );
     let sizes = "[limits]\nmax_body = \"1MiB\"\nmax_frame = \"2MiB\"\nmax_message = \"2MiB\"\n";
     assert_eq!(mistakes(sizes, &[], &[]).len(), 2);
+    let payloads = "[amaquet.limits]\nmax_payload = \"2MiB\"\npayload_reservation = \"1MiB\"\n";
+    assert_eq!(mistakes(payloads, &[], &[]).len(), 1);
+}
+
+/// TOML takes no `amaquet = "..."` beside a section `[amaquet]`.
+#[test]
+fn the_address_of_a_door_may_stand_in_its_section() {
+    let file = "[amaquet]\naddress = \"127.0.0.1:1\"\nvhost = \"shop\"\n\
+                [amaquet.limits]\nmax_payload = \"1MiB\"\nmax_wait = \"1m\"\n";
+    let config = config::load(&sources(file, &[], &[])).unwrap().config;
+    assert_eq!(config.amaquet.port(), 1);
+    assert_eq!(config.amaquet_vhost, "shop");
+    assert_eq!(config.amaquet_max_payload.0, 1 << 20);
+    assert_eq!(config.amaquet_max_wait.as_secs(), 60);
+    let plain = config::load(&sources("amaquet = \"127.0.0.1:2\"\n", &[], &[]));
+    assert_eq!(plain.unwrap().config.amaquet.port(), 2);
+    let other = mistakes(
+        "[no_fila]\naddress = true\n[limits]\naddress = 1\n",
+        &[],
+        &[],
+    );
+    assert_eq!(other.len(), 2, "{other:?}");
 }
 
 #[test]
@@ -169,13 +193,20 @@ fn options_of_tls_belong_together() {
         ("fila_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("amqp_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("firemq_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
+        ("amaquet_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
         ("http_tls = \"127.0.0.1:1\"\n", "tls.certificate is not"),
     ] {
         let found = mistakes(file, &[], &[]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].contains(expected), "{found:?}");
     }
-    let closed = ["no_fila_tls", "no_amqp_tls", "no_firemq_tls", "no_http_tls"];
+    let closed = [
+        "no_fila_tls",
+        "no_amqp_tls",
+        "no_firemq_tls",
+        "no_amaquet_tls",
+        "no_http_tls",
+    ];
     let closed = closed.map(|door| (door, "true"));
     let unused = mistakes(files, &[], &closed);
     assert!(unused[0].contains("no door uses it"), "{unused:?}");

@@ -6,6 +6,8 @@
     reason = "helpers of tests outside of a test function"
 )]
 
+#[path = "support/api_keys.rs"]
+mod api_keys;
 mod support;
 
 use std::{
@@ -13,16 +15,13 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use api_keys::{REVOKE_KEY, ask, create_key, enter, handshake, revoke, set_acl};
 use support::{
-    CONSUME, DELIVERY, ENQUEUE, ERROR, Frame, HANDSHAKE, HANDSHAKE_OK, PING, PONG, Peer, TempDir,
-    TestServer, config, deliveries, enqueue, start_error, string,
+    CONSUME, DELIVERY, ENQUEUE, ERROR, Frame, HANDSHAKE, PING, PONG, Peer, TempDir, TestServer,
+    config, deliveries, enqueue, start_error, string,
 };
 
-const CREATE_KEY: u8 = 0xED;
-const REVOKE_KEY: u8 = 0xEB;
 const LIST_KEYS: u8 = 0xE9;
-const SET_ACL: u8 = 0xE7;
-
 const OK: u8 = 0;
 const UNAUTHORIZED: u8 = 0x0A;
 const FORBIDDEN: u8 = 0x0B;
@@ -34,19 +33,6 @@ fn start(dir: &Path) -> TestServer {
     TestServer::start(dir, &[("auth.bootstrap_apikey", BOOTSTRAP)])
 }
 
-fn handshake(key: Option<&str>) -> Vec<u8> {
-    let mut body = vec![0, 1];
-    match key {
-        None => body.push(0),
-        Some(key) => {
-            body.push(1);
-            body.extend(string(key));
-        }
-    }
-    body.extend([0, 0, 0, 1]);
-    body
-}
-
 /// A connection with a key; what its handshake was answered.
 fn knock(server: &TestServer, key: Option<&str>) -> (Peer, Frame) {
     let mut peer = server.dial();
@@ -55,75 +41,12 @@ fn knock(server: &TestServer, key: Option<&str>) -> (Peer, Frame) {
     (peer, answer)
 }
 
-fn enter(server: &TestServer, key: &str) -> Peer {
-    let (peer, answer) = knock(server, Some(key));
-    assert_eq!(answer.opcode, HANDSHAKE_OK, "{answer:?}");
-    peer
-}
-
 /// The key lets nobody in.
 fn is_shut_out(server: &TestServer, key: Option<&str>) {
     let (mut peer, answer) = knock(server, key);
     let head = (answer.opcode, answer.id, answer.body[0]);
     assert_eq!(head, (ERROR, 0, UNAUTHORIZED), "{answer:?}");
     assert!(peer.try_receive().is_none(), "and is closed");
-}
-
-fn ask(peer: &mut Peer, opcode: u8, body: &[u8]) -> Frame {
-    peer.send(opcode, 77, body);
-    let answer = peer.answer();
-    // Answers of rare requests are numbered downwards.
-    let expected = if opcode < 0x80 {
-        opcode + 1
-    } else {
-        opcode - 1
-    };
-    assert_eq!((answer.opcode, answer.id), (expected, 77), "{answer:?}");
-    answer
-}
-
-struct Key {
-    id: String,
-    secret: String,
-}
-
-fn create_key(root: &mut Peer, name: &str, expires_at_ms: u64, superadmin: bool) -> Key {
-    let mut body = string(name);
-    body.extend(expires_at_ms.to_be_bytes());
-    body.push(u8::from(superadmin));
-    let answer = ask(root, CREATE_KEY, &body);
-    assert_eq!(answer.body[0], OK, "{answer:?}");
-    let mut texts = Vec::new();
-    let mut at = 1;
-    for _ in 0..2 {
-        let len = usize::from(u16::from_be_bytes([answer.body[at], answer.body[at + 1]]));
-        let text = answer.body[at + 2..at + 2 + len].to_vec();
-        texts.push(String::from_utf8(text).unwrap());
-        at += 2 + len;
-    }
-    let secret = texts.pop().unwrap();
-    assert!(
-        secret.starts_with("tanda_") && secret.len() == 49,
-        "{secret}"
-    );
-    Key {
-        id: texts.pop().unwrap(),
-        secret,
-    }
-}
-
-fn set_acl(root: &mut Peer, id: &str, grants: &[(&str, &str)]) {
-    let mut body = string(id);
-    body.extend(u32::try_from(grants.len()).unwrap().to_be_bytes());
-    for (kind, pattern) in grants {
-        body.extend(string(kind));
-        body.extend(string(pattern));
-    }
-    assert_eq!(ask(root, SET_ACL, &body).body, [OK]);
-}
-
-fn revoke(root: &mut Peer, id: &str) {
-    assert_eq!(ask(root, REVOKE_KEY, &string(id)).body, [OK]);
 }
 
 /// Codes of an `Enqueue` of one message to each of these queues.

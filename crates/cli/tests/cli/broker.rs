@@ -95,6 +95,8 @@ impl Broker {
                 "127.0.0.1:0",
                 "--firemq",
                 "127.0.0.1:0",
+                "--amaquet",
+                "127.0.0.1:0",
                 "--http",
                 "127.0.0.1:0",
             ])
@@ -150,7 +152,13 @@ impl Broker {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         let mut command = tanda();
-        command.args(["serve", "--no-fila", "--no-amqp", "--no-firemq"]);
+        command.args([
+            "serve",
+            "--no-fila",
+            "--no-amqp",
+            "--no-firemq",
+            "--no-amaquet",
+        ]);
         command
             .args(["--http", "127.0.0.1:0", "--data-dir"])
             .arg(&self.data_dir);

@@ -142,6 +142,8 @@ fn what_a_damaged_broker_still_holds_is_served_from_the_new_directory() {
         "127.0.0.1:0",
         "--firemq",
         "127.0.0.1:0",
+        "--amaquet",
+        "127.0.0.1:0",
         "--http",
         "127.0.0.1:0",
     ]);

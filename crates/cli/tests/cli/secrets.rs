@@ -33,6 +33,8 @@ impl Broker {
                 "127.0.0.1:0",
                 "--firemq",
                 "127.0.0.1:0",
+                "--amaquet",
+                "127.0.0.1:0",
                 "--http",
                 "127.0.0.1:0",
             ])
@@ -49,7 +51,8 @@ impl Broker {
             let addr = line.strip_prefix(&format!("{name} listening on "));
             addr.unwrap_or_else(|| panic!("{line}")).to_owned()
         };
-        let [addr, _, _, http] = ["fila", "amqp", "firemq", "http"].map(&mut door);
+        let doors = ["fila", "amqp", "firemq", "amaquet", "http"];
+        let [addr, _, _, _, http] = doors.map(&mut door);
         // A broker whose announcements nobody reads to the end would end.
         assert!(lines.next().unwrap().unwrap().starts_with("ready in "));
         Self {

@@ -29,6 +29,8 @@ impl Server {
                 "serve",
                 "--no-firemq",
                 "--no-http",
+                "--amaquet",
+                "127.0.0.1:0",
                 "--fila",
                 "127.0.0.1:0",
                 "--amqp",

@@ -10,6 +10,8 @@ const FILA_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 55
 const AMQP_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5671);
 /// The same of FireMQ.
 const FIREMQ_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5674);
+/// The same of Amaquet.
+const AMAQUET_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7273);
 /// The same of HTTP.
 const HTTP_TLS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 15671);
 
@@ -31,7 +33,8 @@ impl Config {
         problems.extend(same_address(&doors));
         if doors.is_empty() {
             problems.push(
-                "no_fila, no_amqp, no_firemq and no_http are all set: no door would be open"
+                "no_fila, no_amqp, no_firemq, no_amaquet and no_http are all set: no door would be \
+                 open"
                     .to_owned(),
             );
         }
@@ -48,6 +51,13 @@ impl Config {
             problems.push(format!(
                 "limits.max_frame ({}) is above limits.max_body ({}): a frame is the smallest body",
                 self.limits_max_frame, self.limits_max_body
+            ));
+        }
+        if self.amaquet_max_payload > self.amaquet_payload_reservation {
+            problems.push(format!(
+                "amaquet.limits.max_payload ({}) is above amaquet.limits.payload_reservation ({}): \
+                 such a payload could never be taken",
+                self.amaquet_max_payload, self.amaquet_payload_reservation
             ));
         }
         if self.queue_backoff_initial > self.queue_backoff_max {
@@ -72,6 +82,11 @@ impl Config {
     /// The address of the FireMQ door with TLS, if it is to be opened.
     pub(crate) fn firemq_tls_address(&self) -> Option<SocketAddr> {
         self.tls_address(self.no_firemq_tls, self.firemq_tls, FIREMQ_TLS)
+    }
+
+    /// The address of the Amaquet door with TLS, if it is to be opened.
+    pub(crate) fn amaquet_tls_address(&self) -> Option<SocketAddr> {
+        self.tls_address(self.no_amaquet_tls, self.amaquet_tls, AMAQUET_TLS)
     }
 
     /// The address of the HTTP door with TLS, if it is to be opened.
@@ -100,6 +115,8 @@ impl Config {
             door("amqp_tls", true, self.amqp_tls_address()),
             door("firemq", false, (!self.no_firemq).then_some(self.firemq)),
             door("firemq_tls", true, self.firemq_tls_address()),
+            door("amaquet", false, (!self.no_amaquet).then_some(self.amaquet)),
+            door("amaquet_tls", true, self.amaquet_tls_address()),
             door("http", false, (!self.no_http).then_some(self.http)),
             door("http_tls", true, self.http_tls_address()),
         ];
@@ -171,6 +188,7 @@ impl Config {
             ("fila_tls", self.fila_tls.is_some()),
             ("amqp_tls", self.amqp_tls.is_some()),
             ("firemq_tls", self.firemq_tls.is_some()),
+            ("amaquet_tls", self.amaquet_tls.is_some()),
             ("http_tls", self.http_tls.is_some()),
         ];
         for (option, is_set) in needs {
@@ -184,7 +202,7 @@ impl Config {
         if certificate && !self.doors().iter().any(|door| door.tls) {
             problems.push(
                 "tls.certificate is set but no door uses it: remove no_fila_tls, no_amqp_tls, \
-                 no_firemq_tls or no_http_tls"
+                 no_firemq_tls, no_amaquet_tls or no_http_tls"
                     .to_owned(),
             );
         }

@@ -235,11 +235,12 @@ fn read_file(path: &str, text: &str, layers: &mut Layers, mistakes: &mut Vec<Mis
     let mut flat = Vec::new();
     flatten("", table, &mut flat);
     for (key, value) in flat {
-        let problem = match OPTIONS.iter().find(|spec| spec.key == key) {
+        let problem = match spec_of(&key) {
             None => Some(unknown_key(&key)),
             Some(spec) => match text_of(spec, &value) {
                 Ok(text) => {
-                    layers.values.insert(key, (text, source.clone()));
+                    let value = (text, source.clone());
+                    layers.values.insert(spec.key.to_owned(), value);
                     None
                 }
                 Err(problem) => Some(problem),
@@ -250,6 +251,14 @@ fn read_file(path: &str, text: &str, layers: &mut Layers, mistakes: &mut Vec<Mis
             problem,
         }));
     }
+}
+
+/// The option of a key of the file. TOML has no place for a text and a section of one name, so an
+/// address may also stand in the section, as `address`.
+fn spec_of(key: &str) -> Option<&'static OptionSpec> {
+    let named = |key: &str| OPTIONS.iter().find(|spec| spec.key == key);
+    let in_section = || key.strip_suffix(".address").and_then(named);
+    named(key).or_else(|| in_section().filter(|spec| spec.kind == Kind::Address))
 }
 
 fn unknown_key(key: &str) -> String {

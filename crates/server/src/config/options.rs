@@ -111,6 +111,12 @@ options! {
     /// Address of the FireMQ door with TLS, which is open when `tls.certificate` is given. Empty:
     /// 127.0.0.1:5674. Port 0 picks a free port.
     firemq_tls: Option<SocketAddr> = "firemq_tls", "";
+    /// Address of the Amaquet door; in a file with a section `[amaquet]` its `address`. Port 0
+    /// picks a free port.
+    amaquet: SocketAddr = "amaquet", "127.0.0.1:7272";
+    /// Address of the Amaquet door with TLS, which is open when `tls.certificate` is given. Empty:
+    /// 127.0.0.1:7273. Port 0 picks a free port.
+    amaquet_tls: Option<SocketAddr> = "amaquet_tls", "";
     /// Address of the HTTP door, which also takes FireMQ over WebSocket at `/fire`. Port 0 picks a
     /// free port.
     http: SocketAddr = "http", "127.0.0.1:15672";
@@ -129,6 +135,10 @@ options! {
     no_firemq: bool = "no_firemq", "false";
     /// Do not open the FireMQ door with TLS.
     no_firemq_tls: bool = "no_firemq_tls", "false";
+    /// Do not open the Amaquet door.
+    no_amaquet: bool = "no_amaquet", "false";
+    /// Do not open the Amaquet door with TLS.
+    no_amaquet_tls: bool = "no_amaquet_tls", "false";
     /// Do not take FireMQ over WebSocket at the HTTP doors.
     no_firemq_ws: bool = "no_firemq_ws", "false";
     /// Do not open the HTTP door.
@@ -200,8 +210,27 @@ options! {
     /// Messages that a fairness key of weight 1 may take in one turn.
     queue_quantum: u32 = "queue.quantum", "1", "1" ..= "1000";
 
-    /// Connections at a time: Fila, AMQP and FireMQ, with and without TLS together, unfinished
-    /// handshakes included.
+    /// Virtual host that the Amaquet door serves.
+    amaquet_vhost: String = "amaquet.vhost", "/";
+    /// Largest payload of an Amaquet frame, in either direction.
+    amaquet_max_payload: ByteSize = "amaquet.limits.max_payload", "16MiB", "1KiB" ..= "64MiB";
+    /// Time in which the rest of an Amaquet frame must come once its beginning is there.
+    amaquet_partial_frame_timeout: Duration
+        = "amaquet.limits.partial_frame_timeout", "10s", "100ms" ..= "1h";
+    /// Amaquet commands of one connection that are not answered yet; more are refused.
+    amaquet_active_per_connection: u32
+        = "amaquet.limits.active_per_connection", "256", "1" ..= "32000";
+    /// The same of all connections together.
+    amaquet_active_total: u32 = "amaquet.limits.active_total", "16384", "1" ..= "10000000";
+    /// Payloads that Amaquet frames have announced and that are not handled yet, of all
+    /// connections together; a connection that announces more is closed.
+    amaquet_payload_reservation: ByteSize
+        = "amaquet.limits.payload_reservation", "256MiB", "1KiB" ..= "1TiB";
+    /// Longest time that an Amaquet command may ask to wait.
+    amaquet_max_wait: Duration = "amaquet.limits.max_wait", "5m", "1ms" ..= "1d";
+
+    /// Connections at a time: Fila, AMQP, FireMQ and Amaquet, with and without TLS together,
+    /// unfinished handshakes included.
     /// When all are there, a new one takes the place of the oldest that has not introduced itself.
     limits_connections_max: u32 = "limits.connections_max", "10000", "1" ..= "1000000";
     /// Largest frame that is taken from a peer, and sent to one.

@@ -38,6 +38,14 @@ pub(crate) struct Commons {
 }
 
 impl Commons {
+    /// The same with another time without progress in the middle of a frame.
+    pub(crate) fn with_frame_timeout(&self, frame_timeout: Duration) -> Self {
+        Self {
+            frame_timeout,
+            ..self.clone()
+        }
+    }
+
     /// A door that speaks `protocol`.
     pub(crate) fn door<P>(&self, protocol: P) -> Door<P> {
         Door {

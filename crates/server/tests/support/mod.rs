@@ -80,6 +80,7 @@ pub fn config(data_dir: &Path, options: &[(&str, &str)]) -> Config {
         ("fila".to_owned(), "127.0.0.1:0".to_owned()),
         ("amqp".to_owned(), "127.0.0.1:0".to_owned()),
         ("firemq".to_owned(), "127.0.0.1:0".to_owned()),
+        ("amaquet".to_owned(), "127.0.0.1:0".to_owned()),
         ("http".to_owned(), "127.0.0.1:0".to_owned()),
     ];
     let owned = options

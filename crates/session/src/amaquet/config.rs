@@ -96,7 +96,7 @@ pub trait ServerFacts: fmt::Debug + Send + Sync {
     /// Milliseconds since its start.
     fn uptime_ms(&self) -> u64;
 
-    /// Connections of this door.
+    /// Connections of all doors but HTTP.
     fn connections(&self) -> u64;
 
     /// Bytes of memory in use.

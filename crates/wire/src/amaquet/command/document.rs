@@ -55,7 +55,7 @@ that and run `TANDA_WRITE_DOCS=1 cargo test -p tanda-wire --test amaquet`. -->
 
 # Commands of the Amaquet protocol
 
-This door is being built: no released broker serves it yet.
+How a client uses them is on [the page of the door](amaquet.md).
 
 A request of the opcode COMMAND is `{\"command\":\"<family>.<verb>\", ...arguments}`; its answer \
 is `{\"ok\":true,\"result\":{}}` or \

@@ -17,7 +17,7 @@ commands! {
         uptime_ms: U64,
         /// Keys of this virtual host.
         keys: U64,
-        /// Connections of this door.
+        /// Connections of all doors but HTTP.
         connections: U64,
         /// Bytes of memory in use.
         memory_bytes: U64,
