@@ -177,6 +177,11 @@ pub enum AdminRequest {
         /// The virtual host.
         vhost: VhostId,
     },
+    /// How much there is in a virtual host.
+    CountVhost {
+        /// The virtual host.
+        vhost: VhostId,
+    },
     /// The patterns by which a topic exchange is watched now.
     ListChannels {
         /// Its virtual host.
@@ -259,6 +264,7 @@ impl AdminRequest {
             }
             Self::DeclareQueue(declare) => declare.name.len() + declare.args.len(),
             Self::ListVhosts
+            | Self::CountVhost { .. }
             | Self::ListExchanges { .. }
             | Self::ListBindings { .. }
             | Self::ListQueuesOf { .. }
@@ -359,6 +365,8 @@ pub enum AdminReply {
     QueuesOf(Result<Vec<QueueInfo>, TopologyError>),
     /// The bindings of a virtual host, by source, destination and key.
     Bindings(Result<Vec<BindingInfo>, TopologyError>),
+    /// How much there is in a virtual host; nothing in one that is gone.
+    VhostCounts(VhostCounts),
     /// Patterns, in order, each once; `ResourceError` when they are too many bytes.
     Channels(Result<Vec<String>, TopologyError>),
     /// It is there.
@@ -367,6 +375,15 @@ pub enum AdminReply {
     QueueRemoved(Result<u64, TopologyError>),
     /// Number of messages deleted.
     QueuePurged(Result<u64, TopologyError>),
+}
+
+/// How much there is in a virtual host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VhostCounts {
+    /// Keys.
+    pub keys: u64,
+    /// Queues, dead-letter queues included.
+    pub queues: u64,
 }
 
 /// How leadership is rebalanced.

@@ -90,7 +90,7 @@ pub use admin::{
     AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,
     KeyStats, MessagePlace, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
     QueueSummary, Rebalancing, Reclassify, RedriveError, Redriven, RuntimeConfigError,
-    UpdateQueueError,
+    UpdateQueueError, VhostCounts,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError, Form, Headers};

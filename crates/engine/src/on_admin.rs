@@ -12,7 +12,7 @@ use crate::validate::{check_changes, check_declared_changes, check_spec};
 use crate::{
     AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryDurability, Event,
     Millis, QueueChanges, QueueId, QueueSpec, Reclassify, RedriveError, Redriven, ReplyTo,
-    UpdateQueueError, VhostId,
+    UpdateQueueError, VhostCounts, VhostId,
 };
 
 /// Longest scripts that a queue can be given while the disk or memory is full.
@@ -103,6 +103,10 @@ impl Engine {
                 AdminReply::Exchanges(self.list_exchanges(vhost))
             }
             AdminRequest::ListBindings { vhost } => AdminReply::Bindings(self.list_bindings(vhost)),
+            AdminRequest::CountVhost { vhost } => AdminReply::VhostCounts(VhostCounts {
+                keys: self.keyspaces.count(vhost) as u64,
+                queues: self.queues.count_in(vhost) as u64,
+            }),
             AdminRequest::ListChannels {
                 vhost,
                 exchange,

@@ -143,6 +143,12 @@ impl Queues {
         self.by_id.len()
     }
 
+    /// Queues of a virtual host, dead-letter queues included.
+    pub(crate) fn count_in(&self, vhost: VhostId) -> usize {
+        let names = self.by_name.keys();
+        names.filter(|name| name.vhost == vhost).count()
+    }
+
     /// Queues that are not dead-letter queues.
     pub(crate) const fn sources(&self) -> u32 {
         self.sources

@@ -384,6 +384,7 @@ fn reply_bytes(reply: &AdminReply) -> usize {
         | AdminReply::Exchanges(Err(_))
         | AdminReply::Bindings(Err(_))
         | AdminReply::Channels(Err(_))
+        | AdminReply::VhostCounts(_)
         | AdminReply::QueuesOf(Err(_))
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)

@@ -192,6 +192,7 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         | AdminRequest::ListExchanges { .. }
         | AdminRequest::ListBindings { .. }
         | AdminRequest::ListChannels { .. }
+        | AdminRequest::CountVhost { .. }
         | AdminRequest::ListQueuesOf { .. }
         | AdminRequest::DeclareQueue(_)
         | AdminRequest::RemoveQueue { .. }
@@ -437,6 +438,7 @@ mod tests {
             | AdminReply::Exchanges(_)
             | AdminReply::Bindings(_)
             | AdminReply::Channels(_)
+            | AdminReply::VhostCounts(_)
             | AdminReply::QueuesOf(_)
             | AdminReply::QueueDeclared(_)
             | AdminReply::QueueRemoved(_)

@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// Why it was told to stop waiting.
     pub(super) stopped: Option<Stop>,
     /// Its place among all commands, and its payload: given back with this.
-    pub(super) _claims: (Claim, Claim),
+    pub(super) claims: (Claim, Claim),
 }
 
 /// For what a command may wait.

@@ -117,6 +117,7 @@ impl Link {
         let Some(newest) = newest.filter(|newest| !newest.is_expired(self.now)) else {
             self.authority.caller = None;
             self.stop_all(Stop::KeyLost);
+            self.end_forbidden_subscriptions();
             return;
         };
         if !Arc::ptr_eq(newest, key) {
@@ -134,6 +135,7 @@ impl Link {
         for token in tokens {
             self.stop(token, Stop::Forbidden);
         }
+        self.end_forbidden_subscriptions();
     }
 
     /// Whether the caller may run a command.

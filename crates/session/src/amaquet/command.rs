@@ -1,7 +1,6 @@
 //! COMMAND: what it asks for, and what is kept of it until it is answered.
 
-use tanda_engine::{Caller, KeyRequest, Permission, ReplyTo, Request};
-use tanda_wire::amaquet::ErrorCode;
+use tanda_engine::{AdminRequest, Caller, KeyRequest, Permission, QueueCounts, ReplyTo, Request};
 use tanda_wire::amaquet::command::{ArgumentLimits, Command, Spec, write_commands};
 use tanda_wire::amaquet::envelope::Failure;
 
@@ -10,13 +9,48 @@ use super::fields::refused;
 use super::key_ops::key_op;
 use super::link::Link;
 use super::outbound::Asked;
+use super::queue_replies::Named;
 use super::shared::Claim;
 
-/// What is to be done with the answer to a command.
+/// What is to be done with the answer to a command; texts are the names of queues.
 #[derive(Debug)]
 pub(super) enum Call {
     /// A command on keys.
     Keys(&'static Spec),
+    /// `server.info`.
+    Info,
+    /// `queue.create`.
+    Create(Box<str>),
+    /// `queue.push`.
+    Push(Box<str>),
+    /// `queue.pop`.
+    Pop(Box<str>),
+    /// `queue.peek`.
+    Peek(Box<str>),
+    /// `queue.ack`, `queue.nack`, `queue.extend`.
+    Settle {
+        /// The messages, as they were named.
+        named: Vec<Named>,
+        /// It is `queue.extend`.
+        extends: bool,
+    },
+    /// `queue.stats`.
+    Stats(Box<str>),
+    /// The same, when all is counted but the age.
+    Counted(Box<QueueCounts>),
+    /// `queue.redrive`.
+    Redrive(Box<str>),
+    /// The same, when it is done.
+    Left {
+        /// How many went.
+        redriven: u64,
+    },
+    /// `queue.delete`.
+    Delete(Box<str>),
+    /// `pubsub.publish`.
+    Publish,
+    /// `pubsub.channels`.
+    Channels,
 }
 
 /// A command that takes its place: its request id, its place among all commands, and its payload.
@@ -24,6 +58,16 @@ pub(super) enum Call {
 pub(super) struct Begun {
     pub(super) request_id: u64,
     pub(super) claims: (Claim, Claim),
+}
+
+impl Begun {
+    /// A command of which the engine is asked something more.
+    pub(super) fn again(entry: Entry) -> Self {
+        Self {
+            request_id: entry.request_id,
+            claims: entry.claims,
+        }
+    }
 }
 
 impl Link {
@@ -47,40 +91,82 @@ impl Link {
             request_id,
             claims: (claim, reserved),
         };
-        self.run(begun, command)
+        self.run(begun, &command)
     }
 
-    fn run(&mut self, begun: Begun, command: Command<'_>) -> Result<(), Failure> {
-        let asked = Asked::command(begun.request_id);
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "most commands are about keys"
+    )]
+    fn run(&mut self, begun: Begun, command: &Command<'_>) -> Result<(), Failure> {
         match command {
             Command::ServerPing(_) => {
-                self.outbound.result(asked, |out| {
-                    out.object(|out| out.key("pong").bool(true));
-                });
-                return Ok(());
+                let asked = Asked::command(begun.request_id);
+                self.say_object(asked, |out| out.key("pong").bool(true));
+                Ok(())
             }
             Command::ServerCommands(_) => {
+                let asked = Asked::command(begun.request_id);
                 self.outbound.result(asked, write_commands);
-                return Ok(());
+                Ok(())
             }
-            _ => {}
+            Command::ServerInfo(_) => {
+                let vhost = self.vhost()?;
+                self.ask(begun, Call::Info, AdminRequest::CountVhost { vhost })
+            }
+            Command::QueueCreate(_)
+            | Command::QueuePush(_)
+            | Command::QueuePop(_)
+            | Command::QueueAck(_)
+            | Command::QueueNack(_)
+            | Command::QueueExtend(_)
+            | Command::QueueStats(_)
+            | Command::QueuePeek(_)
+            | Command::QueueRedrive(_)
+            | Command::QueueDelete(_) => self.on_queue(begun, command),
+            Command::PubsubPublish(it) => self.on_publish(begun, it),
+            Command::PubsubChannels(it) => self.on_channels(begun, it),
+            _ => self.on_keys(begun, command),
         }
+    }
+
+    /// Begins a command on keys.
+    fn on_keys(&mut self, begun: Begun, command: &Command<'_>) -> Result<(), Failure> {
         let vhost = self.vhost()?;
-        let spec = command.spec();
         let caller = self.authority.caller.as_ref().unwrap_or(&Caller::Anyone);
-        if let Some(op) = key_op(&command, caller) {
-            let answer_bytes_max = self.config.limits.max_payload as usize;
-            let reply = self.begin(begun, Call::Keys(spec), wait_of(&command))?;
-            let request = Box::new(KeyRequest {
-                vhost,
-                answer_bytes_max,
-                op,
-            });
-            self.requests.push(Request::Keys { reply, request });
+        // All that are not about keys were served before.
+        let Some(op) = key_op(command, caller) else {
             return Ok(());
-        }
-        let text = format!("{} is not served", spec.name);
-        Err(Failure::new(ErrorCode::Internal, text))
+        };
+        let request = Box::new(KeyRequest {
+            vhost,
+            answer_bytes_max: self.config.limits.max_payload as usize,
+            op,
+        });
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "no other command on keys waits"
+        )]
+        let wait = match command {
+            Command::ListPop(it) => wait_of(&it.key.0, Permission::Produce, it.wait_ms.0),
+            Command::LockAcquire(it) => wait_of(&it.key.0, Permission::Produce, it.wait_ms.0),
+            _ => None,
+        };
+        let reply = self.begin(begun, Call::Keys(command.spec()), wait)?;
+        self.requests.push(Request::Keys { reply, request });
+        Ok(())
+    }
+
+    /// Asks the engine something rare.
+    pub(super) fn ask(
+        &mut self,
+        begun: Begun,
+        call: Call,
+        request: AdminRequest,
+    ) -> Result<(), Failure> {
+        let reply = self.begin(begun, call, None)?;
+        self.requests.push(Request::Admin { reply, request });
+        Ok(())
     }
 
     /// Keeps a command until the engine answers it.
@@ -99,7 +185,7 @@ impl Link {
             call,
             wait,
             stopped: None,
-            _claims: claims,
+            claims,
         });
         match token {
             Some(token) => Ok(self.reply_to(token)),
@@ -122,16 +208,9 @@ impl Link {
 }
 
 /// For what a command waits, if it does.
-fn wait_of(command: &Command<'_>) -> Option<Wait> {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "no other command waits")]
-    let (name, permission, wait_ms) = match command {
-        Command::ListPop(it) => (&it.key.0, Permission::Produce, it.wait_ms),
-        Command::LockAcquire(it) => (&it.key.0, Permission::Produce, it.wait_ms),
-        Command::QueuePop(it) => (&it.queue, Permission::Consume, it.wait_ms),
-        _ => return None,
-    };
-    (wait_ms.0 > 0).then(|| Wait {
-        name: (&**name).into(),
+pub(super) fn wait_of(name: &str, permission: Permission, wait_ms: u64) -> Option<Wait> {
+    (wait_ms > 0).then(|| Wait {
+        name: name.into(),
         permission,
     })
 }

@@ -43,6 +43,7 @@ impl AmaquetSession {
     pub(super) fn finish(&mut self) {
         if matches!(self.state, State::Open) {
             self.link.stop_all(Stop::Closing);
+            self.link.end_subscriptions();
             self.close_after(self.link.config.limits.close_timeout_ms);
         }
     }

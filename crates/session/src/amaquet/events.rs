@@ -7,10 +7,11 @@ use tanda_engine::{Event, KeyAnswer};
 use tanda_wire::amaquet::ErrorCode;
 use tanda_wire::amaquet::envelope::Failure;
 
+use super::active::Entry;
 use super::command::Call;
 use super::link::{Link, VHOST_TOKEN};
 use super::outbound::Asked;
-use super::undelivered::Lot;
+use super::undelivered::{Lot, is_look};
 
 impl Link {
     /// Takes an event, now or when the peer has read what it was told before.
@@ -36,33 +37,66 @@ impl Link {
 
     fn take_event(&mut self, event: Event) {
         match event {
-            Event::Keys {
-                token,
-                vhost,
-                result,
-            } => {
-                if let Some(entry) = self.active.remove(token)
-                    && let Call::Keys(spec) = entry.call
-                {
-                    self.say_keys(&entry, (token, vhost), spec, *result);
-                }
-            }
+            Event::Watched { token, message } => self.on_watched(token, &message),
+            Event::Watching { token, result } => self.on_watching(token, result),
+            Event::WatchEnded { token } => self.on_watch_ended(token),
             Event::Admin { token, reply } if token == VHOST_TOKEN => self.on_vhost(&reply),
             Event::StorageFailed { token } => self.say_storage_failed(token),
-            Event::Admin { .. }
-            | Event::Published { .. }
-            | Event::Settled { .. }
-            | Event::Got { .. }
+            Event::Keys { token, .. }
+            | Event::Got { token, .. }
+            | Event::Published { token, .. }
+            | Event::Settled { token, .. }
+            | Event::Admin { token, .. } => {
+                if let Some(entry) = self.active.remove(token) {
+                    self.on_answer(token, entry, event);
+                }
+            }
             // Answers to what this protocol never asks.
-            | Event::Committed { .. }
+            Event::Committed { .. }
             | Event::Subscribed { .. }
             | Event::SubscribeFailed { .. }
             | Event::Delivery { .. }
-            | Event::SubscriptionEnded { .. }
-            | Event::Watching { .. }
-            | Event::Watched { .. }
-            | Event::WatchEnded { .. } => {}
+            | Event::SubscriptionEnded { .. } => {}
         }
+    }
+
+    /// Answers a command.
+    fn on_answer(&mut self, token: u32, entry: Entry, event: Event) {
+        match (&entry.call, event) {
+            (Call::Keys(spec), Event::Keys { vhost, result, .. }) => {
+                self.say_keys(&entry, (token, vhost), spec, *result);
+            }
+            (Call::Push(queue), Event::Published { results, .. }) => {
+                self.say_pushed(&entry, queue, &results);
+            }
+            (Call::Publish, Event::Published { results, .. }) => {
+                self.say_published(&entry, &results);
+            }
+            (Call::Pop(queue), Event::Got { result, .. }) => {
+                self.say_popped(&entry, queue, result);
+            }
+            (Call::Peek(queue), Event::Got { result, .. }) => {
+                self.say_peeked(&entry, queue, result);
+            }
+            (Call::Counted(counts), Event::Got { result, .. }) => {
+                self.say_stats(&entry, counts, result);
+            }
+            (Call::Settle { named, extends }, Event::Settled { results, .. }) => {
+                self.say_settled(&entry, (named, *extends), &results);
+            }
+            (Call::Info, Event::Admin { reply, .. }) => self.say_info(&entry, &reply),
+            (Call::Channels, Event::Admin { reply, .. }) => self.say_channels(&entry, *reply),
+            (_, Event::Admin { reply, .. }) => self.on_queue_reply(entry, *reply),
+            _ => self.say_confused(&entry),
+        }
+    }
+
+    /// The engine answered another question: that is our own fault.
+    pub(super) fn say_confused(&mut self, entry: &Entry) {
+        let text = "the broker answered another question";
+        let failure = Failure::new(ErrorCode::Internal, text.to_owned());
+        let asked = Asked::command(entry.request_id);
+        self.outbound.failure(asked, &failure);
     }
 
     /// The outcome of the token's command is unknown, and the broker will not find out.
@@ -76,20 +110,34 @@ impl Link {
     }
 
     /// Takes an event of a connection that is gone: what it brought goes back.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "others bring nothing")]
     pub(super) fn on_event_of_nobody(&mut self, event: Event) {
-        if let Event::Keys {
-            token,
-            vhost,
-            result,
-        } = event
-            && let Ok(answer) = *result
-            && answer.is_taken()
-        {
-            self.give_back(Lot::Keys {
+        match event {
+            Event::Keys {
                 token,
                 vhost,
-                answer: Box::new(answer),
-            });
+                result,
+            } => {
+                if let Ok(answer) = *result
+                    && answer.is_taken()
+                {
+                    let answer = Box::new(answer);
+                    self.give_back_of_gone(Lot::Keys {
+                        token,
+                        vhost,
+                        answer,
+                    });
+                }
+            }
+            Event::Got { result, .. } => {
+                if let Ok(got) = result
+                    && let Some(batch) = got.batch
+                    && !is_look(&batch)
+                {
+                    self.give_back_of_gone(Lot::popped(&batch));
+                }
+            }
+            _ => {}
         }
     }
 
@@ -101,7 +149,7 @@ impl Link {
         }
         self.deferred_bytes = 0;
         for lot in self.outbound.unwritten_lots() {
-            self.give_back(lot);
+            self.give_back_of_gone(lot);
         }
     }
 }

@@ -93,6 +93,20 @@ fn bad_field(name: &str, problem: FieldProblem) -> Failure {
     refused(&RequestError::Field { path, problem })
 }
 
+/// An item of an array makes no sense.
+pub(super) fn refused_within(array: &str, at: usize, error: RequestError) -> Failure {
+    let error = match error {
+        RequestError::Field { path, problem } => RequestError::Field {
+            path: format!("{array}[{at}].{path}"),
+            problem,
+        },
+        other @ (RequestError::Json(_)
+        | RequestError::NotAnObject { .. }
+        | RequestError::UnknownCommand { .. }) => other,
+    };
+    refused(&error)
+}
+
 /// A request that makes no sense.
 pub(super) fn refused(error: &RequestError) -> Failure {
     Failure::new(error.code(), error.to_string())

@@ -7,6 +7,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Event, Millis, ReplyTo, Request, VhostId,
 };
 use tanda_wire::amaquet::envelope::Failure;
+use tanda_wire::amaquet::json::Writer;
 use tanda_wire::amaquet::{ErrorCode, Opcode};
 
 use super::active::{Active, Stop};
@@ -15,6 +16,7 @@ use super::config::AmaquetConfig;
 use super::fields::Fields;
 use super::outbound::{Asked, Outbound};
 use super::shared::Claim;
+use super::subs::Subs;
 use crate::pending::CONSUMER_BIT;
 use crate::requests::Requests;
 
@@ -36,6 +38,7 @@ pub(super) struct Link {
     pub(super) outbound: Outbound,
     pub(super) authority: Authority,
     pub(super) vhost: Vhost,
+    pub(super) subs: Subs,
     /// Answers for which the peer has to read first.
     pub(super) deferred: VecDeque<Event>,
     /// Rough bytes of them.
@@ -59,6 +62,7 @@ impl Link {
     /// Whether another frame may be taken.
     pub(super) fn has_room(&self) -> bool {
         self.vhost != Vhost::Asked
+            && !self.subs.are_starting()
             && self.outbound.unwritten() <= self.config.limits.reply_bytes_max
             && !self.requests.is_held_up()
     }
@@ -133,29 +137,32 @@ impl Link {
             let text = "nobody has logged in on this connection: send AUTH with an API key";
             return Err(Failure::new(ErrorCode::Unauthenticated, text.to_owned()));
         }
-        if let Opcode::Unknown(number) = asked.opcode {
-            let text = format!("there is no opcode {number}; they are 1 to 6");
-            return Err(Failure::new(ErrorCode::UnknownOpcode, text));
+        if !matches!(asked.opcode, Opcode::Unknown(_)) {
+            self.refuse_duplicate(asked, payload)?;
         }
-        self.refuse_duplicate(asked)?;
         match asked.opcode {
             Opcode::Command => self.on_command(asked.request_id, payload, reserved),
             Opcode::Hello => self.on_hello(asked, payload),
             Opcode::Auth => self.on_auth(asked, payload),
             Opcode::Cancel => self.on_cancel(asked, payload),
-            Opcode::Subscribe | Opcode::Unsubscribe | Opcode::Unknown(_) => {
-                let text = format!("{} is not served", asked.opcode.name());
+            Opcode::Subscribe => self.on_subscribe(asked, payload),
+            Opcode::Unsubscribe => self.on_unsubscribe(asked, payload),
+            Opcode::Unknown(number) => {
+                let text = format!("there is no opcode {number}; they are 1 to 6");
                 Err(Failure::new(ErrorCode::UnknownOpcode, text))
             }
         }
     }
 
-    fn refuse_duplicate(&self, asked: Asked) -> Result<(), Failure> {
+    fn refuse_duplicate(&self, asked: Asked, payload: &[u8]) -> Result<(), Failure> {
         let request_id = asked.request_id;
-        if self.active.token_of(request_id).is_none() {
+        let text = if self.active.token_of(request_id).is_some() {
+            format!("a command with the request ID {request_id} is not answered yet")
+        } else if self.is_subscription(asked, payload) {
+            format!("the request ID {request_id} is that of a subscription")
+        } else {
             return Ok(());
-        }
-        let text = format!("a command with the request ID {request_id} is not answered yet");
+        };
         Err(Failure::new(ErrorCode::DuplicateRequest, text))
     }
 
@@ -191,6 +198,20 @@ impl Link {
     pub(super) fn stop_all(&mut self, why: Stop) {
         for token in self.active.waiting(|_| true) {
             self.stop(token, why);
+        }
+    }
+
+    /// Answers with an object of a few fields.
+    pub(super) fn say_object(&mut self, asked: Asked, write: impl FnOnce(&mut Writer<'_>)) {
+        self.outbound.result(asked, |out| out.object(write));
+    }
+
+    /// Tells the engine what has left, at once when it is much.
+    pub(super) fn report_drained(&mut self) {
+        if self.is_connected {
+            let bytes = self.outbound.take_drained();
+            let at_once = self.config.limits.outbound_bytes_max / 4;
+            self.requests.on_drained(self.now, bytes, at_once);
         }
     }
 

@@ -46,8 +46,17 @@ mod input;
 mod key_ops;
 mod key_replies;
 mod link;
+mod message;
+mod on_pubsub;
+mod on_queue;
+mod on_server;
 mod outbound;
+mod popped;
+mod queue_replies;
+mod queue_settings;
 mod shared;
+mod subs;
+mod time;
 mod undelivered;
 
 #[cfg(test)]
@@ -66,6 +75,8 @@ use input::Partial;
 use link::{Link, Vhost};
 use outbound::{Asked, Outbound};
 pub use shared::AmaquetShared;
+
+use subs::Subs;
 
 use crate::requests::Requests;
 
@@ -106,6 +117,7 @@ impl AmaquetSession {
             outbound: Outbound::default(),
             authority,
             vhost: Vhost::Missing,
+            subs: Subs::default(),
             deferred: VecDeque::new(),
             deferred_bytes: 0,
             is_connected: false,
@@ -173,6 +185,7 @@ impl AmaquetSession {
             State::Open | State::Closing(_) => self.link.on_event(event),
             State::Gone => self.link.on_event_of_nobody(event),
         }
+        self.link.report_drained();
         self.heed_reading();
     }
 
@@ -184,7 +197,9 @@ impl AmaquetSession {
     /// The socket took this many bytes of the output.
     pub fn on_written(&mut self, bytes: usize) {
         self.link.outbound.on_written(bytes);
+        self.link.count_left();
         self.link.take_deferred();
+        self.link.report_drained();
         self.link.outbound.on_idle();
         self.heed_reading();
     }
@@ -193,6 +208,7 @@ impl AmaquetSession {
     pub fn on_timer(&mut self, now: Millis) {
         self.tell(now);
         self.cut_off_when_late();
+        self.link.report_left_when_due();
         self.heed_reading();
     }
 
@@ -208,7 +224,11 @@ impl AmaquetSession {
             State::Closing(closing) => Some(closing.give_up_at).filter(|_| !self.is_closing()),
             State::Gone => None,
         };
-        let all = [state, self.link.requests.deadline()];
+        let all = [
+            state,
+            self.link.requests.deadline(),
+            self.link.subs.deadline(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -228,7 +248,8 @@ impl AmaquetSession {
         match self.state {
             State::Open => false,
             State::Closing(closing) => {
-                self.link.active.is_empty() || closing.give_up_at <= self.link.now
+                let is_answered = self.link.active.is_empty() && !self.link.subs.are_starting();
+                is_answered || closing.give_up_at <= self.link.now
             }
             State::Gone => true,
         }
@@ -243,6 +264,7 @@ impl AmaquetSession {
     /// Panics when the state contradicts itself. For tests and the simulator.
     pub fn assert_invariants(&self) {
         self.link.active.assert_invariants();
+        self.link.subs.assert_invariants();
         self.link.outbound.assert_invariants();
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Bodies are never touched, and nothing is converted before somebody takes the message.
 
+pub(crate) mod to_amaquet;
 mod to_amqp;
 mod to_fila;
 mod to_fire;

@@ -97,6 +97,7 @@ pub(super) fn on_reply(link: &mut Link, entry: &Entry, reply: &AdminReply) {
         | AdminReply::Exchanges(_)
         | AdminReply::Bindings(_)
         | AdminReply::Channels(_)
+        | AdminReply::VhostCounts(_)
         | AdminReply::QueuesOf(_)
         | AdminReply::QueueDeclared(_)
         | AdminReply::QueueRemoved(_)
