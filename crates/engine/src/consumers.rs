@@ -21,6 +21,8 @@ pub(crate) struct Conn {
     pub(crate) consumers: Vec<u32>,
     /// How many of them are subscriptions.
     pub(crate) subscriptions: u32,
+    /// Its watches.
+    pub(crate) watches: u32,
     /// Its exclusive queues.
     pub(crate) owned: Vec<QueueId>,
     /// Limits that several of its consumers share: deliveries still allowed. Others have none.
@@ -103,6 +105,7 @@ impl Consumers {
             outbound_bytes: 0,
             consumers: Vec::new(),
             subscriptions: 0,
+            watches: 0,
             owned: Vec::new(),
             pools: BTreeMap::new(),
         };

@@ -26,6 +26,7 @@ use crate::store::StoreScratch;
 use crate::throttle::Throttles;
 use crate::topology::{RouteScratch, Topology};
 use crate::users::Users;
+use crate::watch::Watches;
 use crate::{
     ConnId, DeliveryBatch, EngineConfig, Event, Journal, Lsn, Millis, Output, Rebalancing, Request,
 };
@@ -52,6 +53,7 @@ pub struct Engine {
     pub(crate) keyspaces: Keyspaces,
     pub(crate) topology: Topology,
     pub(crate) routes: RouteScratch,
+    pub(crate) watches: Watches,
     pub(crate) shard: ShardState,
     pub(crate) timers: BTreeSet<(Millis, QueueIndex)>,
     /// Consumers that are to be looked at, as they may hold a message only for so long.
@@ -129,6 +131,7 @@ impl Engine {
             keyspaces: Keyspaces::new(&hasher),
             topology: Topology::new(&hasher),
             routes: RouteScratch::default(),
+            watches: Watches::default(),
             shard: ShardState::default(),
             timers: BTreeSet::new(),
             alarms: BTreeSet::new(),
@@ -211,6 +214,7 @@ impl Engine {
             Request::ScriptDone { job, outcome } => self.on_script_done(cx, *job, outcome),
         }
         self.run_departures(cx);
+        self.end_watches(cx);
         self.deliver_instant(cx);
         self.run_scripts(cx);
         self.make_pages(cx, WRITES_MAX);
@@ -229,6 +233,7 @@ impl Engine {
         self.run_returns(cx);
         self.run_jobs(cx);
         self.run_departures(cx);
+        self.end_watches(cx);
         self.deliver_instant(cx);
         self.run_scripts(cx);
         self.deliver(cx);
@@ -266,7 +271,7 @@ impl Engine {
     pub fn memory_bytes(&self) -> u64 {
         let config = self.runtime.len() * 256 + self.keys.memory_bytes();
         let config = config + self.users.memory_bytes() + self.keyspaces.memory_bytes();
-        let config = config + self.topology.memory_bytes();
+        let config = config + self.topology.memory_bytes() + self.watches.memory_bytes();
         let records = self.record.capacity() + self.store.record.capacity();
         let scratch = records + self.atomic.memory_bytes();
         let throttles = self.throttles.memory_bytes();
@@ -359,6 +364,11 @@ impl Engine {
             let queue = index.map(|index| self.queues.at(index));
             queue.is_some_and(|it| it.identity.vhost == vhost && !it.is_dead_letter())
         });
+        let in_exchanges = self.topology.watches_len();
+        self.watches
+            .assert_invariants(in_exchanges, |exchange, pattern, id| {
+                self.topology.knows_watch(exchange, pattern, id)
+            });
         let mut needed = self
             .graveyard
             .queues()

@@ -42,6 +42,10 @@ impl Engine {
                     for index in route.queues().unwrap_or_default() {
                         after = after.max(self.queues.at(*index).last_lsn);
                     }
+                    if item.target == PublishTarget::Topic {
+                        // The exchange may be as new.
+                        after = after.max(self.queues.last_lsn);
+                    }
                     stored.unwrap_or_else(PublishResult::Refused)
                 }
                 PublishTarget::Name(name) => {
@@ -69,10 +73,12 @@ impl Engine {
             results.push(result);
         }
         self.finish_store(cx);
-        if results
-            .iter()
-            .any(|result| matches!(result, PublishResult::Stored(_)))
-        {
+        if results.iter().any(|result| {
+            matches!(
+                result,
+                PublishResult::Stored(_) | PublishResult::Sent { .. }
+            )
+        }) {
             // When all that is stored is in memory only, nothing was written.
             let end = cx.journal.end();
             after = if end == begin { after } else { end };

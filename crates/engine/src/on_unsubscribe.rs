@@ -29,6 +29,7 @@ impl Engine {
 
     pub(crate) fn on_disconnect(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
         self.keyspaces.forget_conn(conn);
+        self.forget_watches(conn);
         let Some(it) = self.consumers.conn_mut(conn) else {
             return;
         };

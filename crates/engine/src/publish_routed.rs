@@ -5,7 +5,8 @@ use crate::incoming::{Incoming, Keys};
 use crate::queues::QueueIndex;
 use crate::script::{NewAnswer, UNDECIDED};
 use crate::topology::LastRoute;
-use crate::{PublishBatch, PublishError, PublishItem, PublishResult};
+use crate::watch::Seen;
+use crate::{Content, PublishBatch, PublishError, PublishItem, PublishResult, PublishTarget};
 
 impl Engine {
     pub(crate) fn publish_routed(
@@ -15,17 +16,57 @@ impl Engine {
         route: &mut LastRoute,
         answer: &mut NewAnswer,
     ) -> Result<PublishResult, PublishError> {
-        let (item, batch, _) = new;
-        self.find_route(batch, item, route);
-        match route.queues()? {
-            [] => Ok(PublishResult::Unroutable),
-            _ if self.storage_full => Err(PublishError::Storage),
-            [index] if self.queues.at(*index).is_dead_letter() => {
-                Err(PublishError::ReservedQueueName)
-            }
-            [index] => self.take_one(cx, *index, new, answer),
-            several => self.store_in_each(cx, several, new, answer),
+        let (item, batch, at) = new;
+        let is_topic = item.target == PublishTarget::Topic;
+        if is_topic {
+            let content = Content::new(item.form, item.content.of(&batch.data));
+            self.open_published_topic(cx, (batch.vhost, content.exchange()))?;
         }
+        self.find_route(batch, item, route);
+        let stored = match route.queues()? {
+            [] => PublishResult::Unroutable,
+            _ if self.storage_full => return Err(PublishError::Storage),
+            [index] if self.queues.at(*index).is_dead_letter() => {
+                return Err(PublishError::ReservedQueueName);
+            }
+            [index] => self.take_one(cx, *index, new, answer)?,
+            several => self.store_in_each(cx, several, new, answer)?,
+        };
+        if route.watches.is_empty() && !is_topic {
+            return Ok(stored);
+        }
+        let told = self.tell_of(cx, (item, batch), &route.watches);
+        if !is_topic {
+            return Ok(watched(stored, told));
+        }
+        let queues = match (route.queues()?, stored) {
+            (_, PublishResult::Unroutable | PublishResult::Duplicate(_)) => 0,
+            ([_], _) => 1,
+            _ => answer.stored_in,
+        };
+        let receivers = told + queues;
+        if stored == UNDECIDED {
+            answer.note_sent(at, receivers);
+            return Ok(stored);
+        }
+        Ok(PublishResult::Sent { receivers })
+    }
+
+    /// A message that was taken passes watches; returns how many took it.
+    pub(crate) fn tell_of(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (item, batch): (&PublishItem, &PublishBatch),
+        seen: &[Seen],
+    ) -> u32 {
+        if seen.is_empty() {
+            return 0;
+        }
+        let content = Content::new(item.form, item.content.of(&batch.data));
+        let mut keys = vec![content.routing_key()];
+        let extra = batch.extra_keys_of(item);
+        keys.extend(extra.iter().map(|span| span.text(&batch.data)));
+        self.tell_watches(cx, content, &keys, seen)
     }
 
     /// Stores a message in queues that take it, unless they remember it.
@@ -92,6 +133,7 @@ impl Engine {
         let incoming = Incoming::new(item, &batch.data);
         let (mut stored, mut duplicate, mut body) = (None, None, None);
         let (mut waits, mut refused) = (false, None);
+        answer.stored_in = 0;
         for index in queues {
             let id = self.queues.at(*index).identity.id;
             let (index, keys) = match self.check_target(cx, id, &incoming) {
@@ -106,6 +148,7 @@ impl Engine {
             let Some(keys) = keys else {
                 self.wait_for_script(index, new, answer);
                 waits = true;
+                answer.stored_in += 1;
                 continue;
             };
             if let Some(id) = self.remembered(cx, index, keys.dedup) {
@@ -116,6 +159,7 @@ impl Engine {
             let at = self.finish_store(cx);
             body = body.or(at);
             stored = stored.or(Some(id));
+            answer.stored_in += 1;
         }
         if let Some(error) = refused {
             return Err(error);
@@ -125,5 +169,16 @@ impl Engine {
         Ok(stored
             .or_else(|| waits.then_some(UNDECIDED))
             .unwrap_or(PublishResult::Unroutable))
+    }
+}
+
+/// What became of a message that so many watches took as well.
+pub(crate) fn watched(stored: PublishResult, receivers: u32) -> PublishResult {
+    match stored {
+        PublishResult::Unroutable => PublishResult::Sent { receivers },
+        PublishResult::Stored(_)
+        | PublishResult::Duplicate(_)
+        | PublishResult::Sent { .. }
+        | PublishResult::Refused(_) => stored,
     }
 }

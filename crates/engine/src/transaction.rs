@@ -10,8 +10,10 @@ use crate::engine::{Cx, Engine};
 use crate::incoming::Incoming;
 use crate::on_publish::{LastTarget, routes_of};
 use crate::placing::Target;
+use crate::publish_routed::watched;
 use crate::queues::QueueIndex;
 use crate::topology::LastRoute;
+use crate::watch::Seen;
 use crate::{
     Event, Lsn, MessageId, Overflow, PublishBatch, PublishError, PublishItem, PublishResult,
     PublishTarget, ReplyTo, SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult,
@@ -26,7 +28,7 @@ const BYTES_MAX: usize = 192 << 20;
 const NOT_STORED: PublishResult = PublishResult::Stored(MessageId::NIL);
 
 /// What is to be stored, before anything is.
-type Checked = Result<Vec<Target>, PublishError>;
+type Checked = Result<(Vec<Target>, Vec<Seen>), PublishError>;
 
 /// Nothing may be done because of this settlement.
 fn is_refusal(result: &SettleResult) -> bool {
@@ -87,7 +89,8 @@ impl Engine {
         last: &mut LastTarget,
         coming: &mut BTreeMap<QueueIndex, u64>,
     ) -> Checked {
-        let indexes = self.transaction_targets(item, batch, last)?;
+        let mut route = LastRoute::default();
+        let indexes = self.transaction_targets(item, batch, (last, &mut route))?;
         let new = Incoming::new(item, &batch.data);
         let targets = indexes.into_iter().map(|index| {
             let target = self.target(cx, index, &new)?;
@@ -102,7 +105,8 @@ impl Engine {
             *before += 1;
             Ok(target)
         });
-        targets.collect()
+        let targets = targets.collect::<Result<_, _>>()?;
+        Ok((targets, route.watches))
     }
 
     /// The queues that an item goes to, each once.
@@ -110,13 +114,12 @@ impl Engine {
         &mut self,
         item: &PublishItem,
         batch: &PublishBatch,
-        last: &mut LastTarget,
+        (last, route): (&mut LastTarget, &mut LastRoute),
     ) -> Result<Vec<QueueIndex>, PublishError> {
         let mut indexes = match item.target {
             PublishTarget::Refused(error) => return Err(error),
             PublishTarget::Route | PublishTarget::Topic => {
-                let mut route = LastRoute::default();
-                self.find_route(batch, item, &mut route);
+                self.find_route(batch, item, route);
                 let queues = route.queues()?.to_vec();
                 if queues.iter().any(|it| self.queues.at(*it).is_dead_letter()) {
                     return Err(PublishError::ReservedQueueName);
@@ -150,14 +153,19 @@ impl Engine {
     ) -> Vec<PublishResult> {
         let checked = batch.items.iter().zip(checked);
         let results = checked.map(|(item, targets)| {
-            let targets = match targets {
-                Ok(targets) => targets,
+            let (targets, seen) = match targets {
+                Ok(checked) => checked,
                 Err(error) => return PublishResult::Refused(error),
             };
             let placed = self.put_in_all(cx, &Incoming::new(item, &batch.data), targets);
             let stored = placed.stored.map(PublishResult::Stored);
             let duplicate = placed.duplicate.map(PublishResult::Duplicate);
-            stored.or(duplicate).unwrap_or(PublishResult::Unroutable)
+            let result = stored.or(duplicate).unwrap_or(PublishResult::Unroutable);
+            if seen.is_empty() {
+                return result;
+            }
+            let receivers = self.tell_of(cx, (item, batch), &seen);
+            watched(result, receivers)
         });
         results.collect()
     }

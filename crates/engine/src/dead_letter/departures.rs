@@ -247,7 +247,7 @@ impl Engine {
     /// `Storage` when none can be stored.
     fn address(
         &mut self,
-        cx: &Cx<'_>,
+        cx: &mut Cx<'_>,
         source: &Source<'_>,
         reason: Reason,
     ) -> Result<(DeadLetter, Vec<Target>), PublishError> {
@@ -290,6 +290,12 @@ impl Engine {
                 Err(error) => self.refuse(index, &new, error),
             }
         }
+        if !self.routes.watches.is_empty() {
+            let seen = core::mem::take(&mut self.routes.watches);
+            self.tell_watches(cx, content, &keys, &seen);
+            self.routes.watches = seen;
+        }
+        drop(keys);
         Ok((letter, targets))
     }
 

@@ -22,6 +22,7 @@ pub(crate) struct Answers {
 struct Answer {
     reply: ReplyTo,
     results: Results,
+    sent: Vec<Sent>,
     /// Items that are not decided.
     left: u32,
     after: Lsn,
@@ -41,6 +42,17 @@ pub(crate) const UNDECIDED: PublishResult = PublishResult::Refused(PublishError:
 pub(crate) struct NewAnswer {
     reply: ReplyTo,
     answer: Option<u32>,
+    /// Queues that stored the message before, or will when their script says so, if several were
+    /// asked.
+    pub(crate) stored_in: u32,
+    sent: Vec<Sent>,
+}
+
+/// An item whose answer says how many got it.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    item: usize,
+    receivers: u32,
 }
 
 impl NewAnswer {
@@ -48,7 +60,14 @@ impl NewAnswer {
         Self {
             reply,
             answer: None,
+            stored_in: 0,
+            sent: Vec::new(),
         }
+    }
+
+    /// An item that is not decided went to so many.
+    pub(crate) fn note_sent(&mut self, item: usize, receivers: u32) {
+        self.sent.push(Sent { item, receivers });
     }
 }
 
@@ -59,6 +78,7 @@ impl Answers {
             let empty = Answer {
                 reply: new.reply,
                 results: Results::Published(Vec::new()),
+                sent: Vec::new(),
                 left: 0,
                 after: Lsn::ZERO,
             };
@@ -132,7 +152,12 @@ impl Engine {
         results: Vec<PublishResult>,
         after: Lsn,
     ) {
-        let NewAnswer { reply, answer } = new;
+        let NewAnswer {
+            reply,
+            answer,
+            sent,
+            ..
+        } = new;
         let Some(answer) = answer else {
             let token = reply.token;
             return cx.emit(reply.conn, after, Event::Published { token, results });
@@ -140,6 +165,7 @@ impl Engine {
         let answers = &mut self.scripts.answers;
         if let Some(Some(it)) = answers.slots.get_mut(answer as usize) {
             it.results = Results::Published(results);
+            it.sent = sent;
             it.after = after;
         }
         self.emit_decided(cx, answer);
@@ -153,7 +179,7 @@ impl Engine {
         results: Vec<SettleResult>,
         after: Lsn,
     ) {
-        let NewAnswer { reply, answer } = new;
+        let NewAnswer { reply, answer, .. } = new;
         let Some(answer) = answer else {
             let token = reply.token;
             return cx.emit(reply.conn, after, Event::Settled { token, results });
@@ -212,7 +238,16 @@ impl Engine {
         };
         let token = it.reply.token;
         let event = match it.results {
-            Results::Published(results) => Event::Published { token, results },
+            Results::Published(mut results) => {
+                for Sent { item, receivers } in it.sent {
+                    if let Some(result) = results.get_mut(item)
+                        && !matches!(result, PublishResult::Refused(_))
+                    {
+                        *result = PublishResult::Sent { receivers };
+                    }
+                }
+                Event::Published { token, results }
+            }
             Results::Settled(results) => Event::Settled { token, results },
         };
         cx.emit(it.reply.conn, it.after, event);

@@ -10,6 +10,7 @@ use tanda_wire::amqp::Table;
 
 use super::headers::{MessageHeaders, Rule};
 use super::topic::{TopicScratch, TopicTree};
+use super::watched::Watched;
 use crate::{ExchangeKind, QueueId, TopologyError, VhostId};
 
 /// An exchange's identity in the log; never reused. Those that every virtual host has are not in
@@ -69,11 +70,11 @@ impl Binding {
 
 /// What an exchange was declared as.
 #[derive(Clone, Debug)]
-pub(super) struct Declaration {
+pub(crate) struct Declaration {
     pub(super) id: ExchangeId,
     pub(super) vhost: VhostId,
     pub(super) name: Arc<str>,
-    pub(super) kind: ExchangeKind,
+    pub(crate) kind: ExchangeKind,
     pub(super) durable: bool,
     pub(super) auto_delete: bool,
     pub(super) internal: bool,
@@ -82,13 +83,15 @@ pub(super) struct Declaration {
 }
 
 #[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) it: Declaration,
+pub(crate) struct Exchange {
+    pub(crate) it: Declaration,
     /// Takes what goes nowhere here.
     pub(super) alternate: Option<Arc<str>>,
     /// All of them, with whether they survive a restart.
     bindings: BTreeMap<Binding, bool>,
     found_by: FoundBy,
+    /// Who watches; `None` = nobody.
+    pub(crate) watched: Option<Box<Watched>>,
 }
 
 /// The bindings as routing looks for them. Of bindings that differ in their arguments only, which
@@ -124,6 +127,7 @@ impl Exchange {
             it,
             bindings: BTreeMap::new(),
             found_by,
+            watched: None,
         }
     }
 
@@ -274,6 +278,9 @@ impl Exchange {
     /// Panics when its two views of its bindings differ.
     pub(super) fn assert_invariants(&self) {
         let name = &self.it.name;
+        if let Some(watched) = &self.watched {
+            watched.assert_invariants();
+        }
         let targets = |by_key: bool| {
             let mut all: Vec<_> = self
                 .bindings

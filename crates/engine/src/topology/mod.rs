@@ -23,6 +23,7 @@ mod record;
 mod request;
 mod router;
 mod topic;
+mod watched;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use ahash::RandomState;
 use hashbrown::HashMap;
 
 use crate::queues::{Name, Named};
+use crate::watch::WatchId;
 use crate::{QueueId, VhostId};
 use exchange::{Binding, Declaration, Exchange};
 
@@ -78,6 +80,8 @@ pub(crate) struct Topology {
     bindings: usize,
     /// Rough bytes of memory.
     bytes: usize,
+    /// Watches of exchanges that are gone in this step.
+    pub(crate) unwatched: Vec<WatchId>,
 }
 
 impl Topology {
@@ -93,6 +97,7 @@ impl Topology {
             sources: HashMap::with_hasher(hasher.clone()),
             bindings: 0,
             bytes: 0,
+            unwatched: Vec::new(),
         };
         topology.add_vhost(VhostId::DEFAULT, DEFAULT_VHOST.into());
         topology
@@ -175,7 +180,7 @@ impl Topology {
     }
 
     /// An exchange by name; the default exchange is none of these.
-    fn find(&self, vhost: VhostId, name: &str) -> Option<&Exchange> {
+    pub(crate) fn find(&self, vhost: VhostId, name: &str) -> Option<&Exchange> {
         let id = self.by_name.get(&Named(vhost, name))?;
         self.at(*id)
     }
@@ -208,9 +213,10 @@ impl Topology {
             self.next_exchange = self.next_exchange.max(id.0.saturating_add(1));
         }
         self.remove_bindings_to(Target::Exchange(id));
-        let Some(gone) = self.exchanges.remove(&id) else {
+        let Some(mut gone) = self.exchanges.remove(&id) else {
             return;
         };
+        self.note_unwatched(gone.watched.take());
         self.ids.remove(&id);
         self.bytes = self.bytes.saturating_sub(memory_of(&gone.it));
         let name = name_of(&gone.it);

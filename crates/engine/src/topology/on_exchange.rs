@@ -106,7 +106,7 @@ impl Engine {
         let Some(found) = self.topology.find(vhost, name) else {
             return Ok(());
         };
-        if if_unused && found.len() > 0 {
+        if if_unused && (found.len() > 0 || found.watched.is_some()) {
             let text = format!("{of} in use");
             return Err(TopologyError::new(TopologyCode::PreconditionFailed, text));
         }
@@ -127,7 +127,7 @@ impl Engine {
     }
 
     /// An exchange that should be there is not.
-    pub(super) fn no_exchange(&self, vhost: VhostId, name: &str) -> TopologyError {
+    pub(crate) fn no_exchange(&self, vhost: VhostId, name: &str) -> TopologyError {
         let text = format!("no {}", self.exchange_text(vhost, name));
         TopologyError::new(TopologyCode::NotFound, text)
     }

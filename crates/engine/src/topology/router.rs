@@ -5,6 +5,7 @@ use super::headers::MessageHeaders;
 use super::topic::TopicScratch;
 use crate::engine::Engine;
 use crate::queues::{QueueIndex, Queues};
+use crate::watch::{Seen, WatchId};
 use crate::{Content, PublishBatch, PublishError, PublishItem, VhostId};
 
 use super::Topology;
@@ -16,6 +17,9 @@ pub(crate) struct RouteScratch {
     /// Exchanges that the message has come to, in order.
     seen: Vec<ExchangeId>,
     targets: Vec<Target>,
+    /// Watches that the message has come to, each once.
+    pub(crate) watches: Vec<Seen>,
+    found: Vec<WatchId>,
 }
 
 /// The route of the item before: most batches have one exchange and one key.
@@ -25,6 +29,8 @@ pub(crate) struct LastRoute {
     of: Option<(usize, usize)>,
     result: Option<PublishError>,
     queues: Vec<QueueIndex>,
+    /// Watches that it comes to.
+    pub(crate) watches: Vec<Seen>,
 }
 
 impl LastRoute {
@@ -52,6 +58,7 @@ impl Topology {
     ) -> bool {
         let first = self.find(vhost, exchange);
         if first.is_none() && !exchange.is_empty() {
+            scratch.watches.clear();
             return false;
         }
         self.route_from(queues, (vhost, first), message, scratch, out)
@@ -67,6 +74,7 @@ impl Topology {
         out: &mut Vec<QueueIndex>,
     ) -> bool {
         let start = out.len();
+        scratch.watches.clear();
         let Some(first) = first else {
             out.extend(keys.iter().filter_map(|key| queues.find_in(vhost, key)));
             once(out, start);
@@ -86,7 +94,12 @@ impl Topology {
             reads_headers |= exchange.reads_headers();
             scratch.targets.clear();
             exchange.route(&message, &mut scratch.topic, &mut scratch.targets);
+            let is_watched = exchange.watched.as_ref().is_some_and(|watched| {
+                let work = (&mut scratch.topic, &mut scratch.found);
+                watched.find(keys, work, &mut scratch.watches)
+            });
             if scratch.targets.is_empty()
+                && !is_watched
                 && let Some(alternate) = &exchange.alternate
             {
                 if alternate.is_empty() {
@@ -144,6 +157,7 @@ impl Engine {
         }
         last.of = None;
         last.queues.clear();
+        last.watches.clear();
         let content = Content::new(item.form, item.content.of(&batch.data));
         let (exchange, key) = content.address();
         let first = match self.topology.publishable(batch.vhost, exchange) {
@@ -171,6 +185,7 @@ impl Engine {
             &mut self.routes,
             &mut last.queues,
         );
+        last.watches.extend_from_slice(&self.routes.watches);
         if !reads_headers && extra.is_empty() {
             // The lengths are in it: what begins alike is of one exchange and key.
             last.of = Some((start, 2 + exchange.len() + key.len()));

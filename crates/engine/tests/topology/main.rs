@@ -22,4 +22,5 @@ mod random;
 mod restarts;
 mod routing;
 mod vhosts;
+mod watches;
 mod world;

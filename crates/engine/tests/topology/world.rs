@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, BindingSpec, Destination, EngineConfig, Event, ExchangeSpec, Form,
-    Lsn, PublishBatch, PublishItem, PublishResult, PublishTarget, ReplyTo, Request, Span,
+    Lsn, Output, PublishBatch, PublishItem, PublishResult, PublishTarget, ReplyTo, Request, Span,
     TopologyCode, TopologyError, VhostId,
 };
 use tanda_wire::amqp::{PropertyValues, ShortStr, Table, TableWriter, Value};
@@ -22,6 +22,7 @@ pub(crate) struct Msg<'a> {
     pub(crate) extra: &'a [&'a str],
     pub(crate) vhost: VhostId,
     pub(crate) transient: bool,
+    pub(crate) target: PublishTarget,
     /// FireMQ's headers, a MessagePack map, instead of AMQP's.
     pub(crate) fire: Option<&'a [u8]>,
 }
@@ -111,9 +112,18 @@ impl World {
 
     /// Publishes a message; the result and what it waits for.
     pub(crate) fn publish(&mut self, msg: &Msg<'_>) -> (PublishResult, Lsn) {
+        let output = self.publish_all(msg).pop().unwrap();
+        match output.event {
+            Event::Published { results, .. } => (results[0], output.after),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Publishes a message; all that is said.
+    pub(crate) fn publish_all(&mut self, msg: &Msg<'_>) -> Vec<Output> {
         let (data, content, extra_keys) = message(msg);
         let item = PublishItem {
-            target: PublishTarget::Route,
+            target: msg.target,
             content,
             form: if msg.fire.is_some() {
                 Form::Fire
@@ -138,12 +148,7 @@ impl World {
             extra_keys,
             ..PublishBatch::default()
         };
-        let mut out = self.h.handle(Request::Publish { reply, batch });
-        let output = out.pop().unwrap();
-        match output.event {
-            Event::Published { results, .. } => (results[0], output.after),
-            other => panic!("{other:?}"),
-        }
+        self.h.handle(Request::Publish { reply, batch })
     }
 
     /// Messages that each of the queues has got since the last call.
