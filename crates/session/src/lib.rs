@@ -27,6 +27,8 @@ mod permits;
 mod requests;
 pub mod secret;
 mod session;
+#[cfg(test)]
+mod test_keys;
 mod unacked;
 
 pub use session::Session;

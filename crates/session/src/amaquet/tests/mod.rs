@@ -1,8 +1,12 @@
 //! A scripted peer and a scripted engine around one session. What the peer reads is shown as it
 //! stands on the wire: kind, opcode, id and the whole payload.
 
+mod concurrency;
 mod frames;
 mod keys;
+mod permissions;
+mod queues;
+mod subscriptions;
 
 use std::sync::Arc;
 

@@ -7,11 +7,7 @@
 
 use std::sync::Arc;
 
-use tanda_engine::{
-    AdminReply, AdminRequest, ApiKeyId, ConnId, ContentRead, CredentialError, Engine, EngineConfig,
-    Event, Grant, Journal, KeyHash, KeyTable, Lsn, Millis, NewApiKey, PageSlot, Permission,
-    ReplyTo, Request,
-};
+use tanda_engine::{AdminReply, ApiKeyId, CredentialError, Event, KeyTable, Permission, Request};
 use tanda_wire::fila::consume::{Consume, ConsumeOk};
 use tanda_wire::fila::control::{Disconnect, Handshake, HandshakeOk, Ping, Pong};
 use tanda_wire::fila::error::ErrorFrame;
@@ -22,95 +18,7 @@ use tanda_wire::fila::{Capabilities, ErrorCode, Opcode};
 use super::{Peer, START, config, deliveries, frame_of, raw_frame};
 use crate::audit::AuditOutcome;
 use crate::fila::{Authentication, SessionConfig};
-
-/// A journal that keeps nothing.
-struct NoJournal;
-
-impl Journal for NoJournal {
-    fn append(&mut self, _record: &[u8]) -> Lsn {
-        Lsn::ZERO
-    }
-
-    fn end(&self) -> Lsn {
-        Lsn::ZERO
-    }
-
-    fn read_content(&mut self, _at: Lsn, _len: u32, _into: &mut Vec<u8>) -> ContentRead {
-        ContentRead::Unavailable
-    }
-
-    fn write_page(&mut self, _page: &[u8]) -> Option<PageSlot> {
-        None
-    }
-
-    fn read_page(&mut self, _slot: PageSlot, _into: &mut Vec<u8>) -> bool {
-        false
-    }
-
-    fn free_page(&mut self, _slot: PageSlot) {}
-}
-
-/// The keys of an engine.
-pub(super) struct Keys {
-    engine: Engine,
-}
-
-impl Keys {
-    pub(super) fn new() -> Self {
-        let mut engine = Engine::new(EngineConfig::default());
-        engine.start(START, &mut NoJournal).unwrap();
-        Self { engine }
-    }
-
-    fn ask(&mut self, request: AdminRequest) -> AdminReply {
-        let mut out = Vec::new();
-        let reply = ReplyTo {
-            conn: ConnId(1),
-            token: 1,
-        };
-        let request = Request::Admin { reply, request };
-        self.engine.handle(START, &mut NoJournal, request, &mut out);
-        match out.pop().map(|output| output.event) {
-            Some(Event::Admin { reply, .. }) => *reply,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Makes a key whose secret is its name; returns its id.
-    pub(super) fn create(&mut self, name: &str, expires_at: Option<Millis>) -> String {
-        let new = NewApiKey {
-            name: name.to_owned(),
-            expires_at,
-            is_superadmin: name == "root",
-            hash: KeyHash::of(name.as_bytes()),
-        };
-        match self.ask(AdminRequest::CreateApiKey(Box::new(new))) {
-            AdminReply::ApiKeyCreated(Ok(key)) => key.id.to_string(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    pub(super) fn set_acl(&mut self, id: &str, grants: &[(Permission, &str)]) {
-        let grant = |(permission, pattern): &(Permission, &str)| Grant {
-            permission: *permission,
-            pattern: (*pattern).into(),
-        };
-        let grants = grants.iter().map(grant).collect();
-        let id = id.to_owned();
-        let reply = self.ask(AdminRequest::SetAcl { id, grants });
-        assert!(matches!(reply, AdminReply::AclSet(Ok(_))), "{reply:?}");
-    }
-
-    pub(super) fn revoke(&mut self, id: &str) {
-        let id = id.to_owned();
-        let reply = self.ask(AdminRequest::RevokeApiKey { id });
-        assert!(matches!(reply, AdminReply::ApiKeyRevoked(Ok(_))));
-    }
-
-    pub(super) fn table(&mut self) -> Arc<KeyTable> {
-        self.engine.take_keys().expect("the keys have changed")
-    }
-}
+pub(super) use crate::test_keys::Keys;
 
 pub(super) fn closed_config() -> SessionConfig {
     SessionConfig {

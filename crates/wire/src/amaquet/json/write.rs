@@ -145,8 +145,10 @@ impl<'a> Writer<'a> {
                 .extend_from_slice(text.as_bytes().get(plain..at).unwrap_or_default());
             plain = at + 1;
             if escape.is_empty() {
+                let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
+                let (high, low) = (digit(byte >> 4), digit(byte & 15));
                 self.out
-                    .extend_from_slice(format!("\\u{byte:04x}").as_bytes());
+                    .extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
             } else {
                 self.out.extend_from_slice(escape);
             }
