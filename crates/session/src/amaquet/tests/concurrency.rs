@@ -19,9 +19,11 @@ fn keys(token: u32, result: Result<KeyAnswer, KeyError>) -> Event {
 /// The tokens of the requests that are there, all about keys.
 fn tokens(peer: &mut Peer) -> Vec<u32> {
     let requests = core::iter::from_fn(|| peer.session.next_request());
-    let token = |request| match request {
-        Request::Keys { reply, .. } => reply.token,
-        _ => panic!("{request:?}"),
+    let token = |request| {
+        let Request::Keys { reply, .. } = request else {
+            panic!("{request:?}")
+        };
+        reply.token
     };
     requests.map(token).collect()
 }

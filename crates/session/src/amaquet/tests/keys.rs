@@ -383,119 +383,141 @@ fn told(command: &str, error: KeyError) -> String {
     line.strip_prefix(prefix).unwrap().to_owned()
 }
 
+const GET: &str = r#"{"command":"value.get","key":"a"}"#;
+const ADD: &str = r#"{"command":"map.add","key":"a","field":"f"}"#;
+const RENAME: &str = r#"{"command":"key.rename","key":"a","to":"b"}"#;
+const POP: &str = r#"{"command":"list.pop","key":"a","wait_ms":9}"#;
+const ACQUIRE: &str = r#"{"command":"lock.acquire","key":"a","ttl_ms":9,"wait_ms":9}"#;
+const RENEW: &str = r#"{"command":"lock.renew","key":"a","token":1,"ttl_ms":9}"#;
+const RANK: &str = r#"{"command":"ranking.rank","key":"a","member":"m"}"#;
+
 #[test]
-fn every_error_has_its_code_and_says_why() {
-    let get = r#"{"command":"value.get","key":"a"}"#;
-    let add = r#"{"command":"map.add","key":"a","field":"f"}"#;
-    let rename = r#"{"command":"key.rename","key":"a","to":"b"}"#;
-    let pop = r#"{"command":"list.pop","key":"a","wait_ms":9}"#;
-    let acquire = r#"{"command":"lock.acquire","key":"a","ttl_ms":9,"wait_ms":9}"#;
-    let renew = r#"{"command":"lock.renew","key":"a","token":1,"ttl_ms":9}"#;
-    let rank = r#"{"command":"ranking.rank","key":"a","member":"m"}"#;
-    let map = |found| KeyError::WrongType { found };
+fn what_is_not_there_or_of_another_kind_is_told() {
     for (command, error, expected) in [
         (
-            get,
+            GET,
             KeyError::NotFound,
             r#"NOT_FOUND","message":"key not found"}}"#,
         ),
         (
-            add,
+            ADD,
             KeyError::NotFound,
             r#"NOT_FOUND","message":"key or field not found"}}"#,
         ),
         (
-            rank,
+            RANK,
             KeyError::NotFound,
             r#"NOT_FOUND","message":"key or member not found"}}"#,
         ),
         (
-            pop,
+            POP,
             KeyError::NotFound,
             r#"NOT_FOUND","message":"the list has no item"}}"#,
         ),
         (
-            renew,
+            RENEW,
             KeyError::NotFound,
             r#"NOT_FOUND","message":"nobody holds the lock"}}"#,
         ),
         (
-            get,
-            map(KeyType::List),
+            GET,
+            KeyError::WrongType {
+                found: KeyType::List,
+            },
             r#"WRONG_TYPE","message":"the key is a list"}}"#,
         ),
         (
-            add,
-            map(KeyType::Map),
+            ADD,
+            KeyError::WrongType {
+                found: KeyType::Map,
+            },
             r#"WRONG_TYPE","message":"the field holds no integer of 64 bits"}}"#,
         ),
         (
-            rename,
-            map(KeyType::Lock),
+            RENAME,
+            KeyError::WrongType {
+                found: KeyType::Lock,
+            },
             r#"WRONG_TYPE","message":"a lock cannot be renamed"}}"#,
         ),
+    ] {
+        assert_eq!(told(command, error), expected, "{command}");
+    }
+}
+
+#[test]
+fn what_is_in_another_state_is_told() {
+    for (command, error, expected) in [
         (
-            rename,
+            RENAME,
             KeyError::Exists,
             r#"EXISTS","message":"a key with the name in to exists"}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::VersionConflict { found: 3 },
             r#"CONFLICT","message":"if_version does not fit: the value has version 3"}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::VersionConflict { found: 0 },
             r#"CONFLICT","message":"if_version does not fit: the key does not exist"}}"#,
         ),
         (
-            add,
+            ADD,
             KeyError::Overflow { value: 5 },
             r#"CONFLICT","message":"by would bring 5 beyond 64 bits"}}"#,
         ),
         (
-            acquire,
+            ACQUIRE,
             KeyError::Held { until: Millis(7) },
             r#"CONFLICT","message":"the lock is held until 7 at most"}}"#,
         ),
         (
-            renew,
+            RENEW,
             KeyError::StaleToken,
             r#"CONFLICT","message":"token is not that of who holds the lock"}}"#,
         ),
         (
-            acquire,
+            ACQUIRE,
             KeyError::TimedOut,
             r#"TIMEOUT","message":"the lock was not free within wait_ms"}}"#,
         ),
         (
-            pop,
+            POP,
             KeyError::TimedOut,
             r#"TIMEOUT","message":"no item came within wait_ms"}}"#,
         ),
+    ] {
+        assert_eq!(told(command, error), expected, "{command}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    for (command, error, expected) in [
         (
-            get,
+            GET,
             KeyError::AnswerTooLarge { bytes_max: 9 },
             r#"PAYLOAD_TOO_LARGE","message":"the answer would be over the limit of 9 bytes"}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::TooManyKeys { max: 9 },
             r#"OVERLOADED","message":"there is no room for more than 9 keys","retry_after_ms":100}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::Storage,
             r#"OVERLOADED","message":"the disk is full: only what makes room is done","retry_after_ms":100}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::BadCursor,
             r#"BAD_REQUEST","message":"cursor is none that key.scan gave"}}"#,
         ),
         (
-            get,
+            GET,
             KeyError::VhostNotFound,
             r#"NOT_FOUND","message":"the virtual host of this door is gone"}}"#,
         ),

@@ -71,8 +71,8 @@ fn a_key_says_who_it_is() {
     assert_eq!(told[1], r#"COMMAND 3 {"ok":true,"result":{"pong":true}}"#);
 }
 
-#[test]
-fn each_command_needs_its_permission_on_each_name() {
+/// A connection that may do something with some names.
+fn some() -> Peer {
     let mut keys = Keys::new();
     let id = keys.create("some", None);
     let grants = [
@@ -81,7 +81,12 @@ fn each_command_needs_its_permission_on_each_name() {
         (Permission::Admin, "a.*"),
     ];
     keys.set_acl(&id, &grants);
-    let mut peer = open_as("some", &keys.table());
+    open_as("some", &keys.table())
+}
+
+#[test]
+fn each_command_needs_its_permission_on_each_name() {
+    let mut peer = some();
     for (command, needed) in [
         (
             r#""value.get","key":"x""#,
@@ -126,6 +131,11 @@ fn each_command_needs_its_permission_on_each_name() {
     let audit = Session::take_audit(&mut peer.session);
     assert_eq!(audit.len(), 9);
     assert_eq!((&*audit[0].action, &*audit[0].object), ("value.get", "x"));
+}
+
+#[test]
+fn with_its_permission_a_command_is_run() {
+    let mut peer = some();
     for command in [
         r#""value.get","key":"r.1""#,
         r#""value.set","key":"w.1","value":1"#,
