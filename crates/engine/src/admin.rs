@@ -4,8 +4,8 @@ use crate::{
     AclOf, ApiKeyInfo, ApiKeyNotFound, BindingInfo, BindingSpec, Bootstrapped, BucketStats,
     CreateApiKeyError, DeclareQueue, DeclaredQueue, Destination, ExchangeInfo, ExchangeSpec, Grant,
     KeyHash, MessageId, Millis, NewApiKey, QueueChanges, QueueConfig, QueueCounts, QueueInfo,
-    QueueSpec, SetAclError, ThrottleNotFound, ThrottleStats, ThrottleSummary, TopologyError,
-    UserReply, UserRequest, VhostId, VhostInfo,
+    QueueSpec, QueueStats, QueueSummary, SetAclError, ThrottleNotFound, ThrottleStats,
+    ThrottleSummary, TopologyError, UserReply, UserRequest, VhostCounts, VhostId, VhostInfo,
 };
 
 /// A rare request.
@@ -377,15 +377,6 @@ pub enum AdminReply {
     QueuePurged(Result<u64, TopologyError>),
 }
 
-/// How much there is in a virtual host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VhostCounts {
-    /// Keys.
-    pub keys: u64,
-    /// Queues, dead-letter queues included.
-    pub queues: u64,
-}
-
 /// How leadership is rebalanced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rebalancing {
@@ -490,43 +481,6 @@ pub enum DeleteQueueError {
     NotFound,
     /// A dead-letter queue is deleted with its queue.
     ReservedName,
-}
-
-/// A queue's statistics.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct QueueStats {
-    /// The counters.
-    pub counts: QueueCounts,
-    /// One entry per fairness key with pending messages, by key. More than a few thousand are
-    /// counted in slices, each by key: one that leaves and comes back meanwhile may be listed
-    /// twice.
-    pub keys: Vec<KeyStats>,
-    /// The deficit round robin's quantum.
-    pub quantum: u32,
-    /// Throttles that apply to it, by name; their subscribers of this queue are counted.
-    pub throttles: Vec<ThrottleSummary>,
-}
-
-/// One fairness key of a queue.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyStats {
-    /// The key; empty for the unkeyed group.
-    pub key: String,
-    /// Pending messages.
-    pub pending: u64,
-    /// What is left of its turn.
-    pub deficit: i64,
-    /// Its weight.
-    pub weight: u32,
-}
-
-/// A queue in a list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueSummary {
-    /// Its name.
-    pub name: String,
-    /// Its counters.
-    pub counts: QueueCounts,
 }
 
 /// A queue's policies and counters.

@@ -88,9 +88,8 @@ mod write_leases;
 
 pub use admin::{
     AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,
-    KeyStats, MessagePlace, QueueDetails, QueueExplanation, QueueNotFound, QueueStats,
-    QueueSummary, Rebalancing, Reclassify, RedriveError, Redriven, RuntimeConfigError,
-    UpdateQueueError, VhostCounts,
+    MessagePlace, QueueDetails, QueueExplanation, QueueNotFound, Rebalancing, Reclassify,
+    RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError, Form, Headers};
@@ -129,6 +128,7 @@ pub use script::{
 };
 pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult, Settlement};
+pub use stats::{KeyStats, QueueStats, QueueSummary, VhostCounts};
 pub use subscribe::{
     GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec, Take,
 };

@@ -4,7 +4,7 @@ use crate::engine::{Cx, Engine};
 use crate::jobs::{Job, Work};
 use crate::queues::QueueIndex;
 use crate::{
-    AdminReply, KeyStats, QueueDetails, QueueNotFound, QueueStats, QueueSummary, ReplyTo, VhostId,
+    AdminReply, QueueCounts, QueueDetails, QueueNotFound, ReplyTo, ThrottleSummary, VhostId,
 };
 
 /// Lanes looked at in one slice: well below a millisecond.
@@ -24,6 +24,52 @@ pub(crate) struct KeyWalk {
 pub(crate) struct QueueWalk {
     next: QueueIndex,
     queues: Vec<QueueSummary>,
+}
+
+/// A queue's statistics.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueStats {
+    /// The counters.
+    pub counts: QueueCounts,
+    /// One entry per fairness key with pending messages, by key. More than a few thousand are
+    /// counted in slices, each by key: one that leaves and comes back meanwhile may be listed
+    /// twice.
+    pub keys: Vec<KeyStats>,
+    /// The deficit round robin's quantum.
+    pub quantum: u32,
+    /// Throttles that apply to it, by name; their subscribers of this queue are counted.
+    pub throttles: Vec<ThrottleSummary>,
+}
+
+/// One fairness key of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyStats {
+    /// The key; empty for the unkeyed group.
+    pub key: String,
+    /// Pending messages.
+    pub pending: u64,
+    /// What is left of its turn.
+    pub deficit: i64,
+    /// Its weight.
+    pub weight: u32,
+}
+
+/// A queue in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueSummary {
+    /// Its name.
+    pub name: String,
+    /// Its counters.
+    pub counts: QueueCounts,
+}
+
+/// How much there is in a virtual host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VhostCounts {
+    /// Keys.
+    pub keys: u64,
+    /// Queues, dead-letter queues included.
+    pub queues: u64,
 }
 
 impl Engine {

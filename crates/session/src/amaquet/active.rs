@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use tanda_engine::Permission;
 
+use super::claims::Claim;
 use super::command::Call;
-use super::shared::Claim;
 use crate::pending::CONSUMER_BIT;
 
 /// Most slots.

@@ -5,12 +5,12 @@ use tanda_wire::amaquet::command::{ArgumentLimits, Command, Spec, write_commands
 use tanda_wire::amaquet::envelope::Failure;
 
 use super::active::{Entry, Wait};
+use super::claims::Claim;
 use super::fields::refused;
 use super::key_ops::key_op;
 use super::link::Link;
 use super::outbound::Asked;
 use super::queue_replies::Named;
-use super::shared::Claim;
 
 /// What is to be done with the answer to a command; texts are the names of queues.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tanda_wire::amaquet::frame::PAYLOAD_BYTES_DEFAULT;
 
-use super::shared::AmaquetShared;
+use super::claims::AmaquetShared;
 use crate::login::Authentication;
 
 /// What every Amaquet connection of a server is told.

@@ -5,8 +5,8 @@ use tanda_engine::Millis;
 use tanda_wire::amaquet::envelope::Failure;
 use tanda_wire::amaquet::{FrameError, Header, Sender, Split, split_frame};
 
+use super::claims::Claim;
 use super::outbound::Asked;
-use super::shared::Claim;
 use super::{AmaquetSession, State};
 use crate::login::Authentication;
 

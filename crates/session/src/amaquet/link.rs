@@ -12,10 +12,10 @@ use tanda_wire::amaquet::{ErrorCode, Opcode};
 
 use super::active::{Active, Stop};
 use super::authority::Authority;
+use super::claims::Claim;
 use super::config::AmaquetConfig;
 use super::fields::Fields;
 use super::outbound::{Asked, Outbound};
-use super::shared::Claim;
 use super::subs::Subs;
 use crate::pending::CONSUMER_BIT;
 use crate::requests::Requests;

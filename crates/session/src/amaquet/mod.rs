@@ -28,13 +28,23 @@
 //! - CANCEL finds every command that is not answered; one that does not wait goes on and answers as
 //!   it does.
 //! - Answers that took something and were not wholly written when the connection ended go back: the
-//!   item to its list, the lock to who waits for it. Events that come after [`crate::Session::close`]
-//!   count as not written; offer them, too.
+//!   item to its list, the lock to who waits for it, messages to their queue. Events that come
+//!   after [`crate::Session::close`] count as not written; offer them, too.
+//! - A subscription that ends without its client's doing (its exchange was deleted, the permission
+//!   is gone) is answered once more, with the error.
+//! - Settings of queues that are left out are the broker's defaults; `max_attempts` 0 is without
+//!   end, and a message without a part of the ordering key is refused. A push to a queue that is
+//!   not there, or to a dead-letter queue, fails as a whole, an id that is none by itself.
+//! - `queue.stats` tells the age of the message that would come next, and `queue.redrive` as `left`
+//!   how many messages the dead-letter queue has then.
+//! - Of messages that do not fit an answer together those that fit come, and the others go back;
+//!   when none fits: PAYLOAD_TOO_LARGE. An event that fits no frame counts as dropped.
 //! - An answer may be longer than `max_payload`, up to the hard limit: text has escapes, and bytes
 //!   become base64.
 
 mod active;
 mod authority;
+mod claims;
 mod command;
 mod config;
 mod driven;
@@ -54,7 +64,6 @@ mod outbound;
 mod popped;
 mod queue_replies;
 mod queue_settings;
-mod shared;
 mod subs;
 mod time;
 mod undelivered;
@@ -70,11 +79,11 @@ use tanda_engine::{ConnId, Event, Millis, Request};
 
 use active::Active;
 use authority::Authority;
+pub use claims::AmaquetShared;
 pub use config::{AmaquetConfig, AmaquetLimits, NodeIdentity, ServerFacts};
 use input::Partial;
 use link::{Link, Vhost};
 use outbound::{Asked, Outbound};
-pub use shared::AmaquetShared;
 
 use subs::Subs;
 

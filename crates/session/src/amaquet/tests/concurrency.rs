@@ -91,7 +91,8 @@ fn commands_over_the_limit_are_told_to_come_again() {
     peer.ask(7, GET);
     peer.ask(8, "{");
     peer.say(Opcode::Cancel, 9, r#"{"request_id":1}"#);
-    let busy = r#"COMMAND 8 {"ok":false,"error":{"code":"OVERLOADED","message":"1 commands of this connection are not answered yet","retry_after_ms":100}}"#;
+    let busy = "COMMAND 8 {\"ok\":false,\"error\":{\"code\":\"OVERLOADED\",\"message\":\"1 com\
+        mands of this connection are not answered yet\",\"retry_after_ms\":100}}";
     let cancel = r#"CANCEL 9 {"ok":true,"result":{"request_id":1,"cancelled":false}}"#;
     assert_eq!(peer.read(), [busy, cancel]);
     assert_eq!(shared.active(), 1);
@@ -107,7 +108,8 @@ fn commands_of_all_connections_have_a_limit_too() {
     let mut second = Peer::with(config);
     first.ask(7, GET);
     second.ask(7, GET);
-    let busy = r#"COMMAND 7 {"ok":false,"error":{"code":"OVERLOADED","message":"1 commands are not answered yet","retry_after_ms":100}}"#;
+    let busy = "COMMAND 7 {\"ok\":false,\"error\":{\"code\":\"OVERLOADED\",\"message\":\"1 com\
+        mands are not answered yet\",\"retry_after_ms\":100}}";
     assert_eq!(second.read(), [busy]);
     drop(first);
     assert_eq!(shared.active(), 0);
@@ -123,7 +125,8 @@ fn what_the_engine_has_no_room_for_is_told_to_come_again() {
     peer.ask(7, GET);
     let request = peer.session.next_request().unwrap();
     peer.session.on_refused(request);
-    let busy = r#"COMMAND 7 {"ok":false,"error":{"code":"OVERLOADED","message":"the broker has no room for more now","retry_after_ms":100}}"#;
+    let busy = "COMMAND 7 {\"ok\":false,\"error\":{\"code\":\"OVERLOADED\",\"message\":\"the b\
+        roker has no room for more now\",\"retry_after_ms\":100}}";
     assert_eq!(peer.read(), [busy]);
     // What has no answer is offered again.
     peer.ask(8, POP);

@@ -129,13 +129,16 @@ fn values() {
     check(&[
         (
             r#"{"command":"value.set","key":"a","value":{"b": 1.50}}"#,
-            r#"Write { key: "a", write: SetValue { value: Json("{\"b\": 1.50}"), ttl_ms: None, condition: Condition { if_absent: false, if_version: None } } }"#,
+            "Write { key: \"a\", write: SetValue { value: Json(\"{\\\"b\\\": 1.50}\"), ttl_ms: \
+                None, condition: Condition { if_absent: false, if_version: None } } }",
             KeyAnswer::Version(1),
             r#"{"version":1}"#,
         ),
         (
-            r#"{"command":"value.set","key":"a","value":{"type":"text","data":"x\n"},"ttl_ms":5,"if_absent":true,"if_version":0}"#,
-            r#"Write { key: "a", write: SetValue { value: Text("x\n"), ttl_ms: Some(5), condition: Condition { if_absent: true, if_version: Some(0) } } }"#,
+            "{\"command\":\"value.set\",\"key\":\"a\",\"value\":{\"type\":\"text\",\"data\":\"\
+                x\\n\"},\"ttl_ms\":5,\"if_absent\":true,\"if_version\":0}",
+            "Write { key: \"a\", write: SetValue { value: Text(\"x\\n\"), ttl_ms: Some(5), con\
+                dition: Condition { if_absent: true, if_version: Some(0) } } }",
             KeyAnswer::Version(u64::MAX),
             r#"{"version":18446744073709551615}"#,
         ),
@@ -201,7 +204,8 @@ fn counters_and_maps() {
         ),
         (
             r#"{"command":"map.set","key":"a","field":"f","value":7}"#,
-            r#"Write { key: "a", write: Add { part: Field { field: "f", value: Json("7") }, ttl_ms: None } }"#,
+            "Write { key: \"a\", write: Add { part: Field { field: \"f\", value: Json(\"7\") }\
+                , ttl_ms: None } }",
             KeyAnswer::Bool(true),
             r#"{"created":true}"#,
         ),
@@ -231,7 +235,8 @@ fn counters_and_maps() {
         ),
         (
             r#"{"command":"map.add","key":"a","field":"f","by":2}"#,
-            r#"Write { key: "a", write: Add { part: ToField { field: "f", by: 2 }, ttl_ms: None } }"#,
+            "Write { key: \"a\", write: Add { part: ToField { field: \"f\", by: 2 }, ttl_ms: N\
+                one } }",
             KeyAnswer::Integer(2),
             r#"{"value":2}"#,
         ),
@@ -243,7 +248,8 @@ fn lists_and_sets() {
     check(&[
         (
             r#"{"command":"list.push","key":"a","values":[1,"x"],"side":"front","ttl_ms":5}"#,
-            r#"Write { key: "a", write: Add { part: Items { values: [Json("1"), Json("\"x\"")], side: Front }, ttl_ms: Some(5) } }"#,
+            "Write { key: \"a\", write: Add { part: Items { values: [Json(\"1\"), Json(\"\\\"x\
+                \\\"\")], side: Front }, ttl_ms: Some(5) } }",
             KeyAnswer::Count(2),
             r#"{"length":2}"#,
         ),
@@ -303,7 +309,8 @@ fn rankings_and_locks() {
     check(&[
         (
             r#"{"command":"ranking.add","key":"a","member":"m","score":1.5}"#,
-            r#"Write { key: "a", write: Add { part: Score { member: "m", score: 1.5 }, ttl_ms: None } }"#,
+            "Write { key: \"a\", write: Add { part: Score { member: \"m\", score: 1.5 }, ttl_m\
+                s: None } }",
             KeyAnswer::Bool(true),
             r#"{"created":true}"#,
         ),
@@ -327,13 +334,15 @@ fn rankings_and_locks() {
         ),
         (
             r#"{"command":"ranking.range","key":"a","start":0,"stop":-1}"#,
-            r#"Read { key: "a", read: Range(RankingPart { span: Places(Places { start: 0, stop: -1 }), reverse: false, limit: None }) }"#,
+            "Read { key: \"a\", read: Range(RankingPart { span: Places(Places \
+                { start: 0, stop: -1 }), reverse: false, limit: None }) }",
             KeyAnswer::Ranked(vec![("m".into(), 1.0), ("n".into(), -2.5)]),
             r#"{"members":[{"member":"m","score":1.0},{"member":"n","score":-2.5}]}"#,
         ),
         (
             r#"{"command":"ranking.range","key":"a","min":0,"max":2.5,"reverse":true,"limit":3}"#,
-            r#"Read { key: "a", read: Range(RankingPart { span: Scores { min: 0.0, max: 2.5 }, reverse: true, limit: Some(3) }) }"#,
+            "Read { key: \"a\", read: Range(RankingPart { span: Scores { min: 0.0, max: 2.5 }, \
+                reverse: true, limit: Some(3) }) }",
             KeyAnswer::Ranked(Vec::new()),
             r#"{"members":[]}"#,
         ),
@@ -504,12 +513,14 @@ fn what_does_not_fit_is_told() {
         (
             GET,
             KeyError::TooManyKeys { max: 9 },
-            r#"OVERLOADED","message":"there is no room for more than 9 keys","retry_after_ms":100}}"#,
+            "OVERLOADED\",\"message\":\"there is no room for more than 9 keys\",\"retry_after_\
+                ms\":100}}",
         ),
         (
             GET,
             KeyError::Storage,
-            r#"OVERLOADED","message":"the disk is full: only what makes room is done","retry_after_ms":100}}"#,
+            "OVERLOADED\",\"message\":\"the disk is full: only what makes room is done\",\"ret\
+                ry_after_ms\":100}}",
         ),
         (
             GET,
@@ -536,6 +547,7 @@ fn an_answer_over_the_hard_limit_says_so() {
         token,
         Ok(KeyAnswer::Value(VersionedDatum { value, version: 1 })),
     );
-    let expected = r#"COMMAND 5 {"ok":false,"error":{"code":"PAYLOAD_TOO_LARGE","message":"an answer of 75497540 bytes is over the limit of 67108864"}}"#;
+    let expected = "COMMAND 5 {\"ok\":false,\"error\":{\"code\":\"PAYLOAD_TOO_LARGE\",\"messag\
+        e\":\"an answer of 75497540 bytes is over the limit of 67108864\"}}";
     assert_eq!(peer.read(), [expected]);
 }

@@ -235,9 +235,13 @@ fn pushed_messages_are_those_of_every_door() {
         .collect();
     let expected = [
         // Properties: content type (0x8000), headers (0x2000), delivery mode (0x1000).
-        r#"q f 3 7 Some("i") \x00\x01q\x00\x00\x00(\xb0\x00\x10application/json\x00\x00\x00\x10\x01gS\x00\x00\x00\x011\x01hS\x00\x00\x00\x01y\x02\x00\x00\x00\x08{\"a\": 1}"#,
-        r#"q  0 0 None \x00\x01q\x00\x00\x00\x1d\x90\x00\x19text/plain; charset=utf-8\x02\x00\x00\x00\x01t"#,
-        r#"q  0 0 None \x00\x01q\x00\x00\x00\x1c\x90\x00\x18application/octet-stream\x02\x00\x00\x00\x02\x00\x01"#,
+        "q f 3 7 Some(\"i\") \\x00\\x01q\\x00\\x00\\x00(\\xb0\\x00\\x10application/json\\x00\\x\
+            00\\x00\\x10\\x01gS\\x00\\x00\\x00\\x011\\x01hS\\x00\\x00\\x00\\x01y\\x02\\x00\\x0\
+            0\\x00\\x08{\\\"a\\\": 1}",
+        "q  0 0 None \\x00\\x01q\\x00\\x00\\x00\\x1d\\x90\\x00\\x19text/plain; charset=utf-8\\x\
+            02\\x00\\x00\\x00\\x01t",
+        "q  0 0 None \\x00\\x01q\\x00\\x00\\x00\\x1c\\x90\\x00\\x18application/octet-stream\\x\
+            02\\x00\\x00\\x00\\x02\\x00\\x01",
     ];
     assert_eq!(shown, expected);
     peer.event(Event::Published {
@@ -249,7 +253,9 @@ fn pushed_messages_are_those_of_every_door() {
         ],
     });
     let told = format!(
-        r#"{{"messages":[{{"id":"{ID}","duplicate":false}},{{"id":"{ID}","duplicate":true}},{{"error":{{"code":"OVERLOADED","message":"the queue is full","retry_after_ms":100}}}}]}}"#
+        "{{\"messages\":[{{\"id\":\"{ID}\",\"duplicate\":false}},{{\"id\":\"{ID}\",\"duplicate\
+            \":true}},{{\"error\":{{\"code\":\"OVERLOADED\",\"message\":\"the queue is full\",\
+            \"retry_after_ms\":100}}}}]}}"
     );
     assert_eq!(peer.read(), [ok(&told)]);
 }
@@ -290,7 +296,8 @@ fn pushes_to_where_nothing_can_be_pushed_fail_as_a_whole() {
             r#"{{"command":"queue.push","queue":"q","messages":[{{"payload":1}},{headers}]}}"#
         ),
     );
-    let text = "messages[1].headers is with a name of 256 bytes; it must be with names of at most 255 bytes";
+    let text = "messages[1].headers is with a name of 256 bytes; it must be with names of at m\
+        ost 255 bytes";
     assert_eq!(peer.read(), [failed("BAD_REQUEST", text)]);
     assert_eq!(peer.requests(), [""; 0]);
 }
@@ -326,7 +333,9 @@ fn popped_messages_of_this_door_are_as_they_were_pushed() {
         assert_eq!(take, "Leased { max: 3, lease_ms: Some(8), wait_ms: 7 }");
         let batch = popped(Form::Amqp, content(&payload, headers));
         let told = format!(
-            r#"{{"messages":[{{"id":"{ID}","payload":{shown},"headers":{shown_headers},"attempts":2,"fairness_key":null,"enqueued_at":1500,"lease_expires_at":9}}]}}"#
+            "{{\"messages\":[{{\"id\":\"{ID}\",\"payload\":{shown},\"headers\":{shown_headers}\
+                ,\"attempts\":2,\"fairness_key\":null,\"enqueued_at\":1500,\"lease_expires_at\
+                \":9}}]}}"
         );
         assert_eq!(peer.got(token, Ok(Some(batch))), [ok(&told)]);
         // The engine hears that they have left.
@@ -354,7 +363,9 @@ fn a_message_of_fila_is_bytes_with_its_headers() {
     let (token, take) = peer.get_request();
     assert_eq!(take, "Look { max: 1 }");
     let told = format!(
-        r#"{{"messages":[{{"id":"{ID}","payload":{{"type":"bytes","data":"eA=="}},"headers":{{"amqp.delivery_mode":"2"}},"attempts":2,"fairness_key":"key","enqueued_at":1500,"lease_expires_at":null}}]}}"#
+        "{{\"messages\":[{{\"id\":\"{ID}\",\"payload\":{{\"type\":\"bytes\",\"data\":\"eA==\"\
+            }},\"headers\":{{\"amqp.delivery_mode\":\"2\"}},\"attempts\":2,\"fairness_key\":\"\
+            key\",\"enqueued_at\":1500,\"lease_expires_at\":null}}]}}"
     );
     assert_eq!(peer.got(token, Ok(Some(batch))), [ok(&told)]);
 }
@@ -470,7 +481,10 @@ fn settlements_are_answered_one_by_one() {
         let results = vec![Ok(Millis(77)), Err(SettleError::MessageNotFound)];
         peer.event(Event::Settled { token, results });
         let told = format!(
-            r#"{{"results":[{{"id":"{ID}","ok":true{lease}}},{{"id":"x","error":{{"code":"BAD_REQUEST","message":"it is no id of a message"}}}},{{"id":"{ID}","error":{{"code":"NOT_FOUND","message":"the message is not leased from this queue"}}}}]}}"#
+            "{{\"results\":[{{\"id\":\"{ID}\",\"ok\":true{lease}}},{{\"id\":\"x\",\"error\":{{\
+                \"code\":\"BAD_REQUEST\",\"message\":\"it is no id of a message\"}}}},{{\"id\"\
+                :\"{ID}\",\"error\":{{\"code\":\"NOT_FOUND\",\"message\":\"the message is not \
+                leased from this queue\"}}}}]}}"
         );
         assert_eq!(peer.read(), [ok(&told)]);
     }
@@ -507,7 +521,8 @@ fn queues_are_counted() {
     let (token, take) = peer.get_request();
     assert_eq!(take, "Look { max: 1 }");
     let batch = popped(Form::Amqp, Vec::new());
-    let told = r#"{"depth":1,"in_flight":2,"delayed":3,"throttled":4,"unclassified":5,"consumers":6,"fairness_keys":7,"oldest_message_age_ms":998500}"#;
+    let told = "{\"depth\":1,\"in_flight\":2,\"delayed\":3,\"throttled\":4,\"unclassified\":5,\
+        \"consumers\":6,\"fairness_keys\":7,\"oldest_message_age_ms\":998500}";
     assert_eq!(peer.got(token, Ok(Some(batch))), [ok(told)]);
     let none = failed("NOT_FOUND", r#"there is no queue \"q\""#);
     let token = peer.ask_rare(r#"{"command":"queue.stats","queue":"q"}"#, &inspect);
@@ -585,7 +600,8 @@ fn the_server_tells_of_itself() {
         &AdminRequest::CountVhost { vhost },
     );
     let counts = VhostCounts { keys: 1, queues: 2 };
-    let told = r#"{"version":"0.1.0","uptime_ms":5000,"keys":1,"connections":3,"memory_bytes":1048576,"queues":2}"#;
+    let told = "{\"version\":\"0.1.0\",\"uptime_ms\":5000,\"keys\":1,\"connections\":3,\"memor\
+        y_bytes\":1048576,\"queues\":2}";
     assert_eq!(
         peer.answer(token, AdminReply::VhostCounts(counts)),
         [ok(told)]

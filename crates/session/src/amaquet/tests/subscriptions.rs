@@ -79,7 +79,8 @@ fn a_subscription_brings_events() {
     peer.watched(token, message(&Payload::Bytes(b"x"[..].into()), 3));
     let event = |payload: &str, dropped: u64| {
         format!(
-            r#"event SUBSCRIBE 7 {{"key":"bus","channel":"a.b","payload":{payload},"published_at":"2024-02-29T00:00:00.001Z","dropped":{dropped}}}"#
+            "event SUBSCRIBE 7 {{\"key\":\"bus\",\"channel\":\"a.b\",\"payload\":{payload},\"p\
+                ublished_at\":\"2024-02-29T00:00:00.001Z\",\"dropped\":{dropped}}}"
         )
     };
     let all = [
@@ -185,7 +186,8 @@ fn a_connection_has_so_many_subscriptions() {
     let (token, _) = peer.watch_request();
     peer.watching(token, Ok(()));
     peer.say(Opcode::Subscribe, 8, r#"{"key":"bus","channel":"b"}"#);
-    let told = r#"SUBSCRIBE 8 {"ok":false,"error":{"code":"OVERLOADED","message":"this connection has 1 subscriptions","retry_after_ms":100}}"#;
+    let told = "SUBSCRIBE 8 {\"ok\":false,\"error\":{\"code\":\"OVERLOADED\",\"message\":\"thi\
+        s connection has 1 subscriptions\",\"retry_after_ms\":100}}";
     assert_eq!(peer.read(), [SUBSCRIBED, told]);
 }
 
