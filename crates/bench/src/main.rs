@@ -8,7 +8,8 @@
 //!  workloads ──> lab ──> server (process, directory)
 //!      │          └────> door (handshake, queues)
 //!      ├──> pump (epoll) ──> link (socket) <──> peers (producer, paced, consumer) ──> tally
-//!      └──> flood (threads): publishers and consumers of AMQP
+//!      ├──> flood (threads): publishers and consumers of AMQP
+//!      └──> keyed (epoll): commands on keys, of Amaquet and of Redis
 //!  meter (time, CPU, memory) ──> report (table, JSON)
 //! ```
 
@@ -18,6 +19,7 @@ mod door;
 mod error;
 mod flood;
 mod frames;
+mod keyed;
 mod lab;
 mod link;
 mod meter;

@@ -1,5 +1,6 @@
 //! What is measured. One file per workload; `docs/benchmarks.md` describes them all.
 
+mod amaquet;
 mod amqp;
 mod backlog;
 mod beside;
@@ -50,6 +51,8 @@ pub(crate) const ALL: &[Workload] = &[
     firemq::STREAM,
     firemq::CONFIRM,
     firemq::BACKLOG,
+    amaquet::WORKLOAD,
+    amaquet::REDIS,
     scripts::WORKLOAD,
     throttles::WORKLOAD,
     big::WORKLOAD,

@@ -8,6 +8,7 @@
     reason = "a test stops at what it does not expect"
 )]
 
+mod keys;
 mod ledger;
 mod server;
 

@@ -10,6 +10,7 @@ use std::{
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
+    pub(crate) amaquet: String,
 }
 
 /// An empty directory under the target directory.
@@ -43,10 +44,14 @@ impl Server {
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut address = None;
+        let mut amaquet = None;
         for line in lines {
             let line = line.unwrap();
             if let Some(rest) = line.strip_prefix("fila listening on ") {
                 address = Some(rest.to_owned());
+            }
+            if let Some(rest) = line.strip_prefix("amaquet listening on ") {
+                amaquet = Some(rest.to_owned());
             }
             if line.starts_with("ready in ") {
                 break;
@@ -55,6 +60,7 @@ impl Server {
         Self {
             child,
             address: address.unwrap(),
+            amaquet: amaquet.unwrap(),
         }
     }
 

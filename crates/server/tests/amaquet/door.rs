@@ -141,6 +141,25 @@ fn a_damaged_identity_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn what_the_server_tells_of_itself() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = Peer::of(&server);
+    let _idle = server.connect();
+    assert_eq!(peer.run("server.ping", json!({})), json!({"pong": true}));
+    peer.run("counter.add", json!({"key": "a"}));
+    peer.run("queue.create", json!({"queue": "q"}));
+    let info = peer.run("server.info", json!({}));
+    assert_eq!(info["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(info["keys"], 1);
+    assert_eq!(info["connections"], 2);
+    assert!(info["uptime_ms"].is_u64(), "{info}");
+    assert!(info["memory_bytes"].as_u64().unwrap() > 1 << 20, "{info}");
+    // Its dead letters have a queue of their own.
+    assert_eq!(info["queues"], 2);
+}
+
+#[test]
 fn commands_are_told_with_their_arguments() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path(), &[]);
@@ -160,6 +179,30 @@ fn commands_are_told_with_their_arguments() {
         json!(["wait_ms", "u64", false]),
     ];
     assert_eq!(said, expected);
+}
+
+#[test]
+fn the_virtual_host_is_an_option_and_must_be_there() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let (status, _) = server.http(
+        "PUT /api/vhosts/shop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\
+         Authorization: Basic Z3Vlc3Q6Z3Vlc3Q=",
+    );
+    assert!(status < 300, "{status}");
+    let mut peer = Peer::of(&server);
+    peer.run("counter.add", json!({"key": "a"}));
+    assert!(server.stop());
+    let server = TestServer::start(dir.path(), &[("amaquet.vhost", "shop")]);
+    let mut peer = Peer::of(&server);
+    assert_eq!(peer.fail("counter.get", json!({"key": "a"})), "NOT_FOUND");
+    assert!(server.stop());
+    let server = TestServer::start(dir.path(), &[("amaquet.vhost", "nowhere")]);
+    let mut peer = Peer::of(&server);
+    let answer = peer.try_run("counter.add", json!({"key": "a"}));
+    assert_eq!(answer.code(), "NOT_FOUND");
+    let message = answer.payload["error"]["message"].to_string();
+    assert!(message.contains("virtual host"), "{message}");
 }
 
 const ROOT: &str = "tanda_the-first-key-of-all-that-is-here-01";

@@ -1,9 +1,9 @@
 //! Frames that are refused, those that do not come whole, and payloads that cannot be read.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    peer::{CANCEL, COMMAND, HELLO, Peer, header, request},
+    peer::{CANCEL, COMMAND, HELLO, Peer, command, header, request},
     support::{TempDir, TestServer},
 };
 
@@ -86,6 +86,74 @@ fn an_unknown_opcode_is_told_and_the_connection_stays() {
 }
 
 #[test]
+fn bad_json_is_a_bad_request_and_the_connection_stays() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = Peer::of(&server);
+    let deep = [b"[".repeat(100_000), b"]".repeat(100_000)].concat();
+    let mut nested = br#"{"command":"value.set","key":"k","value":"#.to_vec();
+    nested.extend(&deep);
+    nested.push(b'}');
+    let number = |digits: &str| {
+        let text = format!(r#"{{"command":"counter.add","key":"k","by":{digits}}}"#);
+        text.into_bytes()
+    };
+    let bad: Vec<Vec<u8>> = vec![
+        vec![],
+        b"{".to_vec(),
+        b"[]".to_vec(),
+        b"7".to_vec(),
+        b"\xff".to_vec(),
+        br#"{"command":"server.ping"} x"#.to_vec(),
+        br#"{"command":"\ud800"}"#.to_vec(),
+        deep,
+        nested,
+        number("9223372036854775808"),
+        number("-9223372036854775809"),
+        number("1e999999"),
+        number("1.5"),
+        number(&"9".repeat(100_000)),
+    ];
+    for (id, payload) in (1..).zip(&bad) {
+        peer.send_bytes(&request(COMMAND, id, payload));
+        let shown = payload.get(..60).unwrap_or(payload).escape_ascii();
+        assert_eq!(peer.answer(id).code(), "BAD_REQUEST", "{shown}");
+    }
+    assert_eq!(
+        peer.run("counter.add", json!({"key": "k", "by": i64::MIN}))["value"],
+        i64::MIN
+    );
+}
+
+#[test]
+fn what_is_missing_or_mistyped_is_named_and_what_is_unknown_ignored() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = Peer::of(&server);
+    let mut named = |arguments: Value, field: &str| {
+        let answer = peer.try_run("counter.add", arguments);
+        assert_eq!(answer.code(), "BAD_REQUEST");
+        let message = answer.payload["error"]["message"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert!(message.contains(field), "{message}");
+    };
+    named(json!({}), "key");
+    named(json!({"key": 7}), "key");
+    named(json!({"key": ""}), "key");
+    named(json!({"key": "k".repeat(5000)}), "key");
+    named(json!({"key": "k", "by": "1"}), "by");
+    named(json!({"key": "k", "ttl_ms": 0}), "ttl_ms");
+    let unknown = json!({"key": "k", "colour": "red"});
+    assert_eq!(peer.run("counter.add", unknown)["value"], 1);
+    let value = json!({"key": "v", "value": {"type": "text", "data": 7}});
+    assert_eq!(peer.fail("value.set", value), "BAD_REQUEST");
+    let value = json!({"key": "v", "value": {"type": "bytes", "data": "!"}});
+    assert_eq!(peer.fail("value.set", value), "BAD_REQUEST");
+}
+
+#[test]
 fn a_peer_that_ends_inside_a_payload_is_told_and_inside_a_header_not() {
     let dir = TempDir::new();
     let server = TestServer::start(dir.path(), &[]);
@@ -108,6 +176,22 @@ fn a_peer_that_ends_inside_a_payload_is_told_and_inside_a_header_not() {
         peer.half_close();
         assert_eq!(peer.rest().len(), 0, "cut at {cut}");
     }
+}
+
+#[test]
+fn answers_that_are_due_come_after_a_half_close() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = Peer::of(&server);
+    let add = command("counter.add", json!({"key": "c"})).to_string();
+    let all: Vec<u8> = (1..=100)
+        .flat_map(|id| request(COMMAND, id, add.as_bytes()))
+        .collect();
+    peer.send_bytes(&all);
+    peer.half_close();
+    let said = peer.rest();
+    assert_eq!(said.len(), 100);
+    assert!(said.iter().any(|it| it.result()["value"] == 100));
 }
 
 #[test]

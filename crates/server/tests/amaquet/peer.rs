@@ -17,7 +17,6 @@ pub(crate) const SUBSCRIBE: u16 = 4;
 pub(crate) const UNSUBSCRIBE: u16 = 5;
 pub(crate) const CANCEL: u16 = 6;
 
-pub(crate) const REQUEST: u8 = 1;
 pub(crate) const RESPONSE: u8 = 2;
 pub(crate) const EVENT: u8 = 3;
 

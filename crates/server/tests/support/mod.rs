@@ -345,8 +345,11 @@ pub fn deliveries(frame: &Frame) -> Vec<([u8; 16], Vec<u8>)> {
         let id = body[at..at + 16].try_into().unwrap();
         at += 16;
         at += 2 + u16_at(at);
-        assert_eq!(u16_at(at), 0, "headers were sent by nobody");
+        let headers = u16_at(at);
         at += 2;
+        for _ in 0..2 * headers {
+            at += 2 + u16_at(at);
+        }
         let len = u32_at(at);
         at += 4;
         found.push((id, body[at..at + len].to_vec()));

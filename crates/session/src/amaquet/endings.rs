@@ -13,7 +13,8 @@ impl AmaquetSession {
         self.finish();
     }
 
-    /// The peer sends no more, but may still read.
+    /// The peer sends no more. It may still read, but mostly it is gone, and what a command that
+    /// waits would take for it would be lost.
     pub fn on_end(&mut self, now: Millis) {
         self.tell(now);
         if !matches!(self.state, State::Open) {
@@ -22,10 +23,7 @@ impl AmaquetSession {
         if self.partial.is_some() {
             return self.cut_off();
         }
-        // What waits ends by itself.
-        let limits = &self.link.config.limits;
-        let patience_ms = limits.max_wait_ms.saturating_add(limits.close_timeout_ms);
-        self.close_after(patience_ms);
+        self.finish();
     }
 
     /// The socket is gone. What was received before still goes to the engine.

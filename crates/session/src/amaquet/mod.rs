@@ -22,9 +22,9 @@
 //!   not read.
 //! - A payload counts as declared until its command is answered. One that finds no room: the
 //!   connection closes without an answer to it.
-//! - Before a close for a fault of a frame, commands that came before are answered; those that wait
-//!   are cancelled. A peer that sends no more where no frame has begun gets all its answers, also
-//!   of those that wait.
+//! - Before a close for a fault of a frame, and when the peer sends no more, commands that came
+//!   before are answered; those that wait are cancelled: a connection that was closed looks like
+//!   one whose peer still reads, and what was taken for it would be lost.
 //! - CANCEL finds every command that is not answered; one that does not wait goes on and answers as
 //!   it does.
 //! - Answers that took something and were not wholly written when the connection ended go back: the

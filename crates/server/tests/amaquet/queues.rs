@@ -1,0 +1,241 @@
+//! `queue.*` are the queues of every door.
+
+use serde_json::{Value, json};
+
+use crate::{
+    peer::{Peer, of_json, of_text},
+    support::{TempDir, TestServer, deliveries},
+};
+
+fn push(payloads: &[Value]) -> Value {
+    let messages: Vec<Value> = payloads.iter().map(|it| json!({"payload": it})).collect();
+    json!({"queue": "q", "messages": messages})
+}
+
+fn queue() -> Value {
+    json!({"queue": "q"})
+}
+
+/// Messages that were popped: their ids and payloads.
+fn pop(peer: &mut Peer, arguments: Value) -> Vec<(String, Value)> {
+    let popped = peer.run("queue.pop", arguments);
+    let messages = popped["messages"].as_array().unwrap();
+    let pair = |it: &Value| (it["id"].as_str().unwrap().to_owned(), it["payload"].clone());
+    messages.iter().map(pair).collect()
+}
+
+fn with_peer(check: impl FnOnce(&mut Peer, &TestServer)) {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    check(&mut Peer::of(&server), &server);
+    assert!(server.stop());
+}
+
+#[test]
+fn queues_are_made_and_deleted() {
+    with_peer(|peer, _| {
+        let all = json!({"queue": "q", "visibility_timeout_ms": 5000, "max_attempts": 4,
+            "backoff": "fixed", "backoff_initial_ms": 10, "backoff_max_ms": 20,
+            "ordering_key": ["header:a", "fairness_key"],
+            "dedup_key": ["idempotency_key", "payload"], "dedup_window_ms": 60_000,
+            "delivery_durability": "committed"});
+        assert_eq!(peer.run("queue.create", all)["queue"], "q");
+        assert_eq!(peer.fail("queue.create", queue()), "EXISTS");
+        assert_eq!(
+            peer.fail("queue.create", json!({"queue": "a.dlq"})),
+            "BAD_REQUEST"
+        );
+        for (field, wrong) in [
+            ("backoff", json!("sometimes")),
+            ("ordering_key", json!(["colour"])),
+            ("dedup_key", json!(["header:"])),
+            ("delivery_durability", json!("none")),
+            ("max_attempts", json!(-1)),
+        ] {
+            let mut arguments = json!({"queue": "other"});
+            arguments[field] = wrong;
+            assert_eq!(
+                peer.fail("queue.create", arguments),
+                "BAD_REQUEST",
+                "{field}"
+            );
+        }
+        assert_eq!(peer.run("queue.delete", queue())["deleted"], true);
+        assert_eq!(peer.run("queue.delete", queue())["deleted"], false);
+        for command in ["queue.pop", "queue.peek", "queue.stats"] {
+            assert_eq!(peer.fail(command, queue()), "NOT_FOUND", "{command}");
+        }
+    });
+}
+
+#[test]
+fn messages_are_pushed_popped_and_acked() {
+    with_peer(|peer, _| {
+        peer.run("queue.create", queue());
+        assert_eq!(pop(peer, queue()), [], "none is no error");
+        let payloads = [
+            of_json(&json!({"a": 1})),
+            of_text("é"),
+            json!({"type": "bytes", "data": "AP8="}),
+        ];
+        let pushed = peer.run("queue.push", push(&payloads));
+        let ids: Vec<&str> = pushed["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| {
+                assert_eq!(it["duplicate"], false);
+                it["id"].as_str().unwrap()
+            })
+            .collect();
+        assert!(
+            ids.iter().all(|id| id.len() == 36),
+            "UUIDs as text: {ids:?}"
+        );
+        let peeked = peer.run("queue.peek", json!({"queue": "q", "max": 2}));
+        assert_eq!(peeked["messages"].as_array().unwrap().len(), 2);
+        assert_eq!(peeked["messages"][0]["id"], ids[0]);
+        let popped = pop(peer, json!({"queue": "q", "max": 1000}));
+        let expected: Vec<(String, Value)> = ids
+            .iter()
+            .map(ToString::to_string)
+            .zip(payloads.iter().cloned())
+            .collect();
+        assert_eq!(popped, expected);
+        assert_eq!(peer.run("queue.stats", queue())["in_flight"], 3);
+        let ack = json!({"queue": "q", "ids": [ids[0], ids[1], ids[2], ids[0], "no-uuid"]});
+        let acked = peer.try_run("queue.ack", ack);
+        if acked.payload["ok"] == true {
+            let results = acked.result()["results"].as_array().unwrap().clone();
+            assert_eq!(results[0], json!({"id": ids[0], "ok": true}));
+            assert_eq!(results[3]["error"]["code"], "NOT_FOUND", "{results:?}");
+            assert!(results[4]["error"].is_object(), "{results:?}");
+        } else {
+            assert_eq!(acked.code(), "BAD_REQUEST");
+            peer.run("queue.ack", json!({"queue": "q", "ids": ids}));
+        }
+        let stats = peer.run("queue.stats", queue());
+        for (field, expected) in [
+            ("depth", 0),
+            ("in_flight", 0),
+            ("delayed", 0),
+            ("throttled", 0),
+        ] {
+            assert_eq!(stats[field], expected, "{field}");
+        }
+        for field in ["unclassified", "consumers", "fairness_keys"] {
+            assert!(stats[field].is_u64(), "{field}: {stats}");
+        }
+        assert!(stats.get("oldest_message_age_ms").is_some(), "{stats}");
+    });
+}
+
+#[test]
+fn a_message_says_what_is_known_of_it() {
+    with_peer(|peer, _| {
+        peer.run(
+            "queue.create",
+            json!({"queue": "q", "dedup_key": ["idempotency_key"]}),
+        );
+        let message = json!({"payload": 1, "headers": {"a": "b"}, "fairness_key": "tenant",
+            "weight": 2, "idempotency_key": "once"});
+        let push = json!({"queue": "q", "messages": [message]});
+        let first = peer.run("queue.push", push.clone());
+        let again = peer.run("queue.push", push);
+        assert_eq!(again["messages"][0]["id"], first["messages"][0]["id"]);
+        assert_eq!(again["messages"][0]["duplicate"], true);
+        let popped = peer.run(
+            "queue.pop",
+            json!({"queue": "q", "max": 5, "lease_ms": 60_000}),
+        );
+        let popped = popped["messages"].as_array().unwrap();
+        assert_eq!(popped.len(), 1);
+        let message = &popped[0];
+        assert_eq!(message["headers"], json!({"a": "b"}));
+        assert_eq!(message["fairness_key"], "tenant");
+        assert!(message["attempts"].as_u64().unwrap() <= 1, "{message}");
+        let enqueued = message["enqueued_at"].as_u64().unwrap();
+        let expires = message["lease_expires_at"].as_u64().unwrap();
+        assert!(expires >= enqueued + 60_000, "{message}");
+        let ids = json!([message["id"]]);
+        let extend = json!({"queue": "q", "ids": ids, "extend_by_ms": 3_600_000});
+        let extended = peer.run("queue.extend", extend);
+        let until = extended["results"][0]["lease_expires_at"].as_u64().unwrap();
+        assert!(until > expires, "{extended}");
+    });
+}
+
+#[test]
+fn failed_messages_come_again_and_then_to_the_dead_letters() {
+    with_peer(|peer, _| {
+        peer.run(
+            "queue.create",
+            json!({"queue": "q", "max_attempts": 2, "backoff": "none"}),
+        );
+        peer.run("queue.push", push(&[json!(1)]));
+        for _ in 0..2 {
+            let popped = pop(peer, json!({"queue": "q", "wait_ms": 60_000}));
+            let nack = json!({"queue": "q", "ids": [popped[0].0], "error": "no luck"});
+            assert_eq!(peer.run("queue.nack", nack)["results"][0]["ok"], true);
+        }
+        assert_eq!(pop(peer, queue()), []);
+        let dead = peer.run("queue.peek", json!({"queue": "q.dlq"}));
+        assert_eq!(dead["messages"][0]["payload"], of_json(&json!(1)));
+        let redriven = peer.run("queue.redrive", json!({"queue": "q.dlq"}));
+        assert_eq!(redriven, json!({"redriven": 1, "left": 0}));
+        let popped = pop(peer, queue());
+        assert_eq!(popped.len(), 1);
+        let later = json!({"queue": "q", "ids": [popped[0].0], "retry_after_ms": 3_600_000});
+        peer.run("queue.nack", later);
+        assert_eq!(peer.run("queue.stats", queue())["delayed"], 1);
+        let delayed = json!({"queue": "q", "messages": [{"payload": 2, "delay_ms": 3_600_000}]});
+        peer.run("queue.push", delayed);
+        assert_eq!(peer.run("queue.stats", queue())["delayed"], 2);
+    });
+}
+
+#[test]
+fn a_pop_waits_and_a_lease_ends() {
+    with_peer(|peer, server| {
+        peer.run("queue.create", queue());
+        let mut waiting = Peer::of(server);
+        waiting.begin(
+            1,
+            "queue.pop",
+            json!({"queue": "q", "wait_ms": 200_000, "lease_ms": 1}),
+        );
+        waiting.run("server.ping", json!({}));
+        peer.run("queue.push", push(&[json!(1)]));
+        let first = waiting.answer(1).result().clone();
+        assert_eq!(first["messages"][0]["payload"], of_json(&json!(1)));
+        // Its lease is over; then it comes again.
+        let again = pop(peer, json!({"queue": "q", "wait_ms": 200_000}));
+        assert_eq!(again[0].0, first["messages"][0]["id"]);
+        // A wait without a message ends empty.
+        assert_eq!(pop(peer, json!({"queue": "q", "wait_ms": 1})), []);
+    });
+}
+
+#[test]
+fn what_is_pushed_here_is_consumed_by_fila_and_the_other_way_round() {
+    with_peer(|peer, server| {
+        let mut fila = server.connect();
+        fila.create_queue("q");
+        let pushed = peer.run("queue.push", push(&[of_text("hello")]));
+        fila.consume("q", 9);
+        let (id, payload) = deliveries(&fila.answer())[0].clone();
+        assert_eq!(payload, b"hello");
+        let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let told = pushed["messages"][0]["id"]
+            .as_str()
+            .unwrap()
+            .replace('-', "");
+        assert_eq!(told, hex);
+        fila.ack("q", id);
+        drop(fila);
+        let mut fila = server.connect();
+        fila.enqueue("q", b"\xff\x00");
+        let popped = pop(peer, json!({"queue": "q", "wait_ms": 60_000}));
+        assert_eq!(popped[0].1, json!({"type": "bytes", "data": "/wA="}));
+    });
+}
