@@ -1,6 +1,7 @@
 //! The `tanda` command: each subcommand is a file; this one only tells them apart.
 
 mod acl;
+mod amaquet;
 mod backup;
 mod bench;
 mod check_config;
@@ -78,6 +79,8 @@ enum Command {
     /// Exchanges and bindings, and messages through them.
     #[command(subcommand)]
     Exchange(exchange::ExchangeCommand),
+    /// Values, counters, lists, locks and more: one command, those of a script, or a shell.
+    Amaquet(amaquet::AmaquetArgs),
     /// Move messages from a dead-letter queue back to its queue.
     Redrive(redrive::RedriveArgs),
     /// Write everything a running broker holds into a file.
@@ -138,6 +141,7 @@ fn main() -> ExitCode {
         Command::Send(args) => block_on(send::run(*args, cli.target)),
         Command::Consume(args) => block_on(consume::run(*args, cli.target)),
         Command::Exchange(command) => block_on(exchange::run(command, cli.target)),
+        Command::Amaquet(args) => block_on(amaquet::run(args, cli.target)),
         Command::Redrive(args) => block_on(redrive::run(args, cli.target)),
         Command::Config(command) => block_on(config::run(command, cli.target)),
         Command::Throttle(command) => block_on(throttle::run(command, cli.target)),

@@ -83,7 +83,7 @@ pub(crate) fn printable(bytes: &[u8]) -> String {
 }
 
 /// Characters that reorder what stands around them.
-const fn is_bidi_control(c: char) -> bool {
+pub(crate) const fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use tanda_client::{Client, ReconnectPolicy, Tls};
 
 use crate::{
-    credentials::KeyArgs,
+    credentials::{KeyArgs, Secret},
     encryption::{Encryption, TlsArgs},
     failure::Failure,
     http_door::{HttpDoor, Place},
@@ -112,6 +112,16 @@ impl Target {
             has_key,
             source,
         })
+    }
+
+    /// Whether TLS is asked for.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.encryption.is_asked()
+    }
+
+    /// The API key to show, if one is given.
+    pub(crate) fn api_key(&self) -> Result<Option<Secret>, Failure> {
+        self.key.load()
     }
 
     /// What TLS trusts and shows.

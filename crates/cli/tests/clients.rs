@@ -140,12 +140,23 @@ fn check_with(script: &str, over: &str, name: &str, options: &[&str]) {
         .env("TANDA", env!("CARGO_BIN_EXE_tanda"))
         .env("AMQP", &broker.ports["amqp"])
         .env("FILA", &broker.ports["fila"])
+        .env("FIREMQ", &broker.ports["firemq"])
+        .envs(over.ends_with(" tls").then_some(("TLS", "1")))
+        .envs(key_file(options))
         .env("WS", broker.target("ws"))
         .env("CA", broker.data_dir.join("cert.pem"))
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{script} {name}: {said}");
+}
+
+/// A check of a broker that asks for API keys finds the first one where commands look for it.
+fn key_file<'a>(options: &[&'a str]) -> Option<(&'static str, &'a str)> {
+    match options {
+        ["--auth-bootstrap-apikey-file", path] => Some(("TANDA_API_KEY_FILE", path)),
+        _ => None,
+    }
 }
 
 macro_rules! checks {
@@ -265,6 +276,53 @@ mod fire_alarm {
     fn publishers_over_web_wait_while_memory_is_short() {
         super::check_with("fire_alarm.py", "ws", "publishers_wait", &OPTIONS);
     }
+}
+
+checks! { amaquet, "amaquet_checks.py" over "amaquet":
+    greeting
+    values
+    counters
+    maps
+    lists
+    sets
+    rankings
+    locks
+    keys
+    queues
+    channels
+    slow_subscribers_lose_events_and_are_told
+    answers_come_out_of_order
+    broken_frames
+    the_table_tells_all
+    other_doors
+    connections_end
+}
+
+checks! { amaquet_tls, "amaquet_checks.py" over "amaquet tls":
+    greeting
+    lists
+    channels
+}
+
+mod amaquet_with_keys {
+    #[test]
+    fn api_keys() {
+        let name = format!("tanda-clients-{}-amaquet.key", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, "0123456789-0123456789-0123456789\n").unwrap();
+        let options = ["--auth-bootstrap-apikey-file", path.to_str().unwrap()];
+        super::check_with("amaquet_checks.py", "amaquet", "api_keys", &options);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+checks! { amaquet_shell, "amaquet_shell.py" over "amaquet":
+    commands_are_typed
+    tab_completes
+    ctrl_c_cancels_what_runs
+    events_are_printed_meanwhile
+    lines_are_kept_for_this_user_only
+    a_lost_connection_is_told_and_opened_again
 }
 
 checks! { page, "page.js" over "ws":

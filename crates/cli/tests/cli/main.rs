@@ -6,6 +6,8 @@
     reason = "helpers of tests stand outside the functions that clippy knows as tests"
 )]
 
+mod amaquet;
+mod amaquet_client;
 mod amqp_peer;
 mod backup;
 mod broker;

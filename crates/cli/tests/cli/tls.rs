@@ -50,6 +50,8 @@ impl Files {
             "127.0.0.1:0",
             "--firemq-tls",
             "127.0.0.1:0",
+            "--amaquet-tls",
+            "127.0.0.1:0",
             "--http-tls",
             "127.0.0.1:0",
         ];
@@ -81,11 +83,13 @@ fn both_doors_speak_tls() {
     let broker = files.broker(&[]);
     let fila = format!("--addr {}", broker.door("fila tls"));
     let http = format!("--http https://{}", broker.door("http tls"));
+    let amaquet = format!("--amaquet {}", broker.door("amaquet tls"));
     for line in [
         format!("queue create q {fila} --ca ca.pem"),
         format!("--ca ca.pem queue inspect q {fila} {http}"),
         format!("queue explain q --ca ca.pem {http}"),
         format!("queue list {fila} --ca ca.pem --server-name broker.example"),
+        format!("amaquet server.ping {amaquet} --ca ca.pem"),
     ] {
         let ran = files.run(&line);
         assert_eq!(ran.code, 0, "{line}: {ran:?}");
@@ -120,6 +124,20 @@ fn what_fails_says_what_helps() {
             "does not speak TLS",
         ),
         (format!("queue list --addr {tls}"), "--tls"),
+        (
+            format!(
+                "amaquet server.ping --amaquet {} --ca client.pem",
+                broker.door("amaquet tls")
+            ),
+            "--ca FILE",
+        ),
+        (
+            format!(
+                "amaquet server.ping --amaquet {} --ca ca.pem",
+                broker.door("amaquet")
+            ),
+            "does not speak TLS",
+        ),
     ] {
         let ran = files.run(&line);
         assert_eq!(ran.code, 1, "{line}: {ran:?}");

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::command::Command;
 use super::core::{ConnectionConfig, Hello, Login};
 use super::error::{ConnectError, RequestError};
+use super::link::LinkWatch;
 use super::reply::Reply;
 use super::shell::driver::Driver;
 use super::shell::handle::{Call, CallResult, Command as Asked, Handle, RequestIds, Shared};
@@ -66,6 +67,12 @@ impl AmaquetClient {
     #[must_use]
     pub fn login(&self) -> Option<Login> {
         self.handle.shared().greeting()?.1
+    }
+
+    /// Tells when the connection is lost and opened again.
+    #[must_use]
+    pub fn watch(&self) -> LinkWatch {
+        LinkWatch::new(self.handle.shared().link())
     }
 
     /// Runs a command and waits for its result. Dropping the future cancels the command.

@@ -98,12 +98,16 @@ impl Command {
     }
 }
 
+/// As JSON.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}}}", String::from_utf8_lossy(&self.json))
+    }
+}
+
 impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let json = String::from_utf8_lossy(&self.json);
-        f.debug_tuple("Command")
-            .field(&format_args!("{json}}}"))
-            .finish()
+        write!(f, "Command({self})")
     }
 }
 

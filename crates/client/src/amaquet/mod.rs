@@ -68,6 +68,7 @@ mod command;
 mod core;
 mod error;
 mod families;
+mod link;
 mod payload;
 mod reply;
 mod shell;
@@ -75,11 +76,15 @@ mod subscription;
 
 pub use client::{AmaquetClient, AmaquetClientBuilder, Running};
 pub use command::{Argument, Command, CommandError};
-pub use core::{Hello, Login};
+pub use core::{Hello, Login, server_key_of};
 pub use error::{ConnectError, Refusal, RequestError, SubscriptionError};
 pub use families::*;
+pub use link::{Link, LinkWatch};
 pub use payload::{JsonText, Payload};
 pub use reply::Reply;
 pub use subscription::{Event, Subscription};
 pub use tanda_wire::amaquet::ErrorCode;
+pub use tanda_wire::amaquet::command::{
+    ArgumentSpec, COMMANDS, Permission, ResultSpec, Spec, ValueType,
+};
 pub use tanda_wire::amaquet::json::{Json, JsonError, Number};

@@ -8,6 +8,8 @@ use tanda_wire::amaquet::json::{Json, JsonError, Writer};
 use tanda_wire::amaquet::payload::PayloadError;
 use tanda_wire::amaquet::{self as wire};
 
+use super::command::Argument;
+
 /// JSON, a text, or bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Payload {
@@ -31,6 +33,14 @@ impl JsonText {
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         let json = Json::parse(text.as_bytes())?;
         Ok(Self(json.text().to_owned()))
+    }
+
+    /// The JSON that an argument is written as.
+    pub fn of(value: impl Argument) -> Self {
+        let mut text = Vec::new();
+        value.write(&mut Writer::new(&mut text));
+        // What is written is UTF-8.
+        Self(String::from_utf8(text).unwrap_or_default())
     }
 
     /// The text.

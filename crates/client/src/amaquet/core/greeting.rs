@@ -65,12 +65,30 @@ impl fmt::Display for GreetingProblem {
     }
 }
 
+impl Hello {
+    /// The public key in base64, as [`server_key_of`] reads it.
+    #[must_use]
+    pub fn public_key_text(&self) -> String {
+        encoded(&self.public_key)
+    }
+}
+
+/// Reads a public key in base64; `None` when it is none.
+#[must_use]
+pub fn server_key_of(text: &str) -> Option<[u8; 32]> {
+    base64::decode(text).ok()?.try_into().ok()
+}
+
+fn encoded(bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    base64::encode(&mut text, bytes);
+    // Base64 is ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
 /// Writes the payload of HELLO.
 pub(super) fn write_hello(out: &mut Vec<u8>, nonce: &[u8; NONCE_BYTES]) {
-    let mut text = Vec::new();
-    base64::encode(&mut text, nonce);
-    let text = String::from_utf8_lossy(&text);
-    Writer::new(out).object(|out| out.key("nonce").str(&text));
+    Writer::new(out).object(|out| out.key("nonce").str(&encoded(nonce)));
 }
 
 /// Writes the payload of AUTH.

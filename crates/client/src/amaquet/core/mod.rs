@@ -10,4 +10,4 @@ mod greeting;
 
 pub(crate) use connection::{Connection, ConnectionConfig, FIRST_REQUEST_ID, NewConnection};
 pub(crate) use event::{Event, ProtocolError};
-pub use greeting::{Hello, Login};
+pub use greeting::{Hello, Login, server_key_of};

@@ -89,7 +89,7 @@ pub struct Settled {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QueueCounts {
-    /// Messages that can be delivered.
+    /// Messages that are not leased: those that can be delivered, and those that wait.
     pub depth: u64,
     /// Leased messages.
     pub in_flight: u64,

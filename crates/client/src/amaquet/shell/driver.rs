@@ -14,6 +14,7 @@ use super::handle::{Call, Command, RequestIds, Shared};
 use super::subscriptions::{Place, Subscriptions};
 use crate::amaquet::core::{Connection, Event};
 use crate::amaquet::error::{Refusal, RequestError, SubscriptionError};
+use crate::amaquet::link::Link;
 use crate::amaquet::reply::Reply;
 use crate::shell::endpoint::Drive;
 use crate::shell::job::Loss;
@@ -194,6 +195,8 @@ impl Drive for Driver {
 
     /// What may be repeated waits for the next connection, the rest fails.
     fn on_lost(&mut self, loss: &Loss) -> Loss {
+        let reason = Arc::clone(&loss.reason);
+        self.shared.part(Link::Lost { reason });
         self.subscriptions.detach();
         let unanswered = self.connection.take().map(Connection::into_unanswered);
         let mut again = VecDeque::new();
@@ -224,6 +227,8 @@ impl Drive for Driver {
     }
 
     fn give_up(&mut self, loss: &Loss) {
+        let reason = Arc::clone(&loss.reason);
+        self.shared.part(Link::Ended { reason });
         self.refuse(loss);
         self.subscriptions.end_all(&loss.reason);
     }

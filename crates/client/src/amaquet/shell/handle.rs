@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tanda_wire::amaquet::Opcode;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use super::subscriptions::NewSubscription;
 use crate::amaquet::core::{Hello, Login};
 use crate::amaquet::error::RequestError;
+use crate::amaquet::link::Link;
 use crate::amaquet::reply::Reply;
 use crate::shell::budget::Budget;
 
@@ -54,21 +55,33 @@ pub(crate) struct Permits {
     _budget: OwnedSemaphorePermit,
 }
 
-/// What the server said when the connection was opened.
+/// What the task tells all handles.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     greeting: Mutex<Option<(Hello, Option<Login>)>>,
+    link: watch::Sender<Link>,
 }
 
 impl Shared {
+    /// A connection stands.
     pub(crate) fn greet(&self, hello: Hello, login: Option<Login>) {
         // No code that holds it panics half way.
         *self.greeting.lock().unwrap_or_else(PoisonError::into_inner) = Some((hello, login));
+        self.link.send_replace(Link::Up);
+    }
+
+    /// There is no connection, or there will be none.
+    pub(crate) fn part(&self, link: Link) {
+        self.link.send_replace(link);
     }
 
     pub(crate) fn greeting(&self) -> Option<(Hello, Option<Login>)> {
         let greeting = self.greeting.lock();
         greeting.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.link.subscribe()
     }
 }
 

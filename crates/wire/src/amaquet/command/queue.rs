@@ -112,7 +112,7 @@ commands! {
         /// The queue.
         must queue: Cow<'a, str>,
     } -> {
-        /// Messages that can be delivered.
+        /// Messages that are not leased: those that can be delivered, and those that wait.
         depth: U64,
         /// Leased messages.
         in_flight: U64,

@@ -148,3 +148,22 @@ async fn values_of_other_shapes_are_refused() {
     });
     assert!(matches!(error, Err(RequestError::InvalidReply { .. })));
 }
+
+#[tokio::test]
+async fn frames_may_come_byte_by_byte() {
+    let (client, mut peer, _network) = connected().await;
+    let (pong, ()) = tokio::join!(client.run(Command::new("server.ping")), async {
+        let ping = peer.expect(Opcode::Command).await;
+        let mut out = Vec::new();
+        let header = Header::response(ping.opcode, ping.id);
+        write_frame(&mut out, header, MAX, |out| {
+            out.extend_from_slice(br#"{"ok":true,"result":{"pong":true}}"#);
+        })
+        .unwrap();
+        for byte in out {
+            peer.stream.write_all(&[byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    });
+    assert_eq!(pong.unwrap().bool("pong"), Ok(true));
+}

@@ -1,8 +1,8 @@
 //! Subscriptions: events, losses, replacement and reconnects.
 
 use super::*;
-use crate::amaquet::SubscriptionError;
 use crate::amaquet::subscription::Subscription;
+use crate::amaquet::{Link, SubscriptionError};
 
 const MADE: &str = r#"{"key":"bus","channel":"a.*"}"#;
 
@@ -110,15 +110,20 @@ async fn the_server_may_end_one() {
 async fn it_is_made_again_after_a_loss() {
     let (client, mut peer, network) = connected_with(eager()).await;
     let (mut events, _) = subscribed(&client, &mut peer, 4).await;
+    let mut link = client.watch();
     drop(peer);
+    assert!(matches!(link.changed().await, Some(Link::Lost { .. })));
     let mut next = Peer::new(network.accept());
     next.greet().await;
     let again = next.expect(Opcode::Subscribe).await;
     next.answer(&again, MADE).await;
+    assert_eq!(link.changed().await, Some(Link::Up));
     next.tell(again.id, "a.1", 0).await;
     next.tell(again.id, "a.2", 0).await;
     assert!(events.next().await.unwrap().unwrap().after_reconnect);
     assert!(!events.next().await.unwrap().unwrap().after_reconnect);
     client.close().await;
     assert_eq!(events.next().await, None);
+    assert!(matches!(link.changed().await, Some(Link::Ended { .. })));
+    assert_eq!(link.changed().await, None);
 }
