@@ -28,6 +28,7 @@ fn start(dir: &TempDir, identity: &Identity, options: &[(&str, &str)]) -> TestSe
     all.push(("fila_tls", "127.0.0.1:0"));
     all.push(("amqp_tls", "127.0.0.1:0"));
     all.push(("firemq_tls", "127.0.0.1:0"));
+    all.push(("amaquet_tls", "127.0.0.1:0"));
     all.push(("http_tls", "127.0.0.1:0"));
     all.extend(options);
     TestServer::start(&dir.path().join("data"), &all)

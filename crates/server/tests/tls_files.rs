@@ -48,6 +48,7 @@ impl Files {
             ("fila_tls", "127.0.0.1:0"),
             ("amqp_tls", "127.0.0.1:0"),
             ("firemq_tls", "127.0.0.1:0"),
+            ("amaquet_tls", "127.0.0.1:0"),
             ("http_tls", "127.0.0.1:0"),
         ];
         let config = support::config(&self.dir.path().join("data"), &options);

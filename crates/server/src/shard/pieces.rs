@@ -159,9 +159,13 @@ impl Pieces {
             | Request::Transaction { .. }
             | Request::Admin { .. }
             | Request::Keys { .. }
-| Request::CancelWait { .. }
-| Request::KeysUndelivered { .. } | Request::GotUndelivered { .. } | Request::Watch { .. } | Request::Unwatch { .. } | Request::WatchDrained { .. }
-| Request::ScriptDone { .. } => return Some(request),
+            | Request::CancelWait { .. }
+            | Request::KeysUndelivered { .. }
+            | Request::GotUndelivered { .. }
+            | Request::Watch { .. }
+            | Request::Unwatch { .. }
+            | Request::WatchDrained { .. }
+            | Request::ScriptDone { .. } => return Some(request),
         };
         let owed = self.next_owed;
         self.next_owed += 1;

@@ -7,8 +7,11 @@
     reason = "helpers of tests outside of a test function"
 )]
 
+mod abuse;
 #[path = "../support/api_keys.rs"]
 mod api_keys;
+#[path = "../support/certificates.rs"]
+mod certificates;
 mod door;
 mod families;
 mod frames;
@@ -19,3 +22,4 @@ mod queues;
 mod requests;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;

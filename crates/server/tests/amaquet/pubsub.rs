@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    peer::{Peer, SUBSCRIBE, UNSUBSCRIBE, of_json},
+    peer::{CANCEL, Peer, SUBSCRIBE, UNSUBSCRIBE, of_json},
     support::{TempDir, TestServer},
 };
 
@@ -108,6 +108,18 @@ fn a_subscription_s_id_is_active_and_the_same_channel_replaces_it() {
         assert!(unsubscribe(&mut peer, "a"));
         peer.begin(2, "server.ping", json!({}));
         assert_eq!(peer.answer(2).result()["pong"], true);
+    });
+}
+
+#[test]
+fn a_cancel_finds_no_subscription() {
+    start(|server| {
+        let mut peer = Peer::of(server);
+        subscribe(&mut peer, 1, "a");
+        let answer = peer.ask(CANCEL, &json!({"request_id": 1}));
+        assert_eq!(answer.result()["cancelled"], false);
+        assert_eq!(publish(&mut peer, "a", json!(1)), 1);
+        assert_eq!(peer.event(1)["payload"], of_json(&json!(1)));
     });
 }
 
