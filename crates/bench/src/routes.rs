@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminReply, AdminRequest, BindingSpec, ConnId, ContentRead, Destination, Engine, EngineConfig,
-    Event, ExchangeSpec, Form, Journal, Lsn, Millis, Output, PageSlot, PublishBatch, PublishItem,
-    PublishResult, ReplyTo, Request, Span, VhostId,
+    AdminReply, AdminRequest, BindingSpec, ConnId, ConnLimits, ContentRead, Destination, Engine,
+    EngineConfig, Event, ExchangeSpec, Form, Journal, Lsn, Millis, Output, PageSlot, PublishBatch,
+    PublishItem, PublishResult, ReplyTo, Request, Span, SubId, VhostId, WatchSpec,
 };
 use tanda_wire::amqp::{PropertyValues, ShortStr, Table, TableWriter, Value};
 
@@ -48,6 +48,8 @@ struct Case {
     key: fn(usize) -> String,
     /// Headers in bindings and messages.
     has_headers: bool,
+    /// An exchange that somebody watches, and by which pattern.
+    watched: Option<(&'static str, &'static str)>,
 }
 
 fn cases() -> Vec<Case> {
@@ -58,6 +60,7 @@ fn cases() -> Vec<Case> {
         binding_key,
         key,
         has_headers: false,
+        watched: None,
     };
     let number: fn(usize) -> String = |n| format!("orders.{n}.paid");
     let same: fn(usize) -> String = |_| "orders.7.paid".to_owned();
@@ -96,6 +99,31 @@ fn cases() -> Vec<Case> {
             hash,
             number,
         ),
+        Case {
+            watched: Some(("other", "#")),
+            ..case(
+                "the same, another exchange is watched",
+                "topic",
+                BINDINGS,
+                hash,
+                number,
+            )
+        },
+        Case {
+            watched: Some(("x", "#.nothing")),
+            ..case(
+                "the same, the exchange is watched in vain",
+                "topic",
+                BINDINGS,
+                hash,
+                number,
+            )
+        },
+        case("topic, no binding", "topic", 0, star, number),
+        Case {
+            watched: Some(("x", "orders.#")),
+            ..case("topic, no binding, one watch", "topic", 0, star, number)
+        },
         Case {
             has_headers: true,
             ..case(
@@ -136,6 +164,7 @@ impl Bench {
             return Ok(bench);
         }
         bench.declare("sink", "fanout")?;
+        bench.declare("other", "topic")?;
         bench.declare("x", case.kind)?;
         for n in 0..case.bindings {
             bench.ask(AdminRequest::Bind(Box::new(BindingSpec {
@@ -146,7 +175,31 @@ impl Bench {
                 args: headers(case, n).into(),
             })))?;
         }
+        if let Some((exchange, pattern)) = case.watched {
+            bench.watch(exchange, pattern)?;
+        }
         Ok(bench)
+    }
+
+    /// Somebody watches who takes everything.
+    fn watch(&mut self, exchange: &str, pattern: &str) -> Result<(), BenchError> {
+        let (conn, token) = (REPLY.conn, REPLY.token);
+        let limits = ConnLimits {
+            outbound_bytes_max: u64::MAX,
+            subscriptions_max: 1,
+        };
+        self.handle(Request::Connect { conn, limits });
+        let spec = Box::new(WatchSpec {
+            vhost: VhostId::DEFAULT,
+            exchange: exchange.to_owned(),
+            pattern: pattern.to_owned(),
+            buffer: u32::MAX,
+        });
+        let sub = SubId { conn, token };
+        match self.handle(Request::Watch { sub, spec }).map(|it| it.event) {
+            Some(Event::Watching { result: Ok(()), .. }) => Ok(()),
+            other => Err(BenchError::Protocol(format!("{other:?}"))),
+        }
     }
 
     fn declare(&mut self, name: &str, kind: &str) -> Result<(), BenchError> {
@@ -229,7 +282,9 @@ impl Bench {
             });
             match output.map(|output| output.event) {
                 Some(Event::Published { results, .. })
-                    if results.iter().all(|it| *it == PublishResult::Unroutable) => {}
+                    if results.iter().all(|it| {
+                        matches!(it, PublishResult::Unroutable | PublishResult::Sent { .. })
+                    }) => {}
                 other => return Err(BenchError::Protocol(format!("{other:?}"))),
             }
             messages = messages.saturating_add(MESSAGES);

@@ -168,6 +168,100 @@ fn a_wait_ends_with_its_time() {
 }
 
 #[test]
+fn a_cancelled_wait_is_answered_at_once_and_only_once() {
+    let mut b = broker();
+    let sub = b.ask_once((CLIENT, "p"), "jobs", pop(1, 300));
+    let reply = ReplyTo {
+        conn: sub.conn,
+        token: sub.token,
+    };
+    b.handle(Request::CancelWait { reply });
+    assert_eq!((b.got(), b.consumers()), (vec!["p gets nothing".into()], 0));
+    b.send(&jobs(["a"]));
+    b.handle(Request::CancelWait { reply });
+    b.advance(1000);
+    assert_eq!((b.got(), b.held("jobs")), (Vec::new(), (1, 0)));
+    // Subscriptions are no waits.
+    let sub = b.worker("w", "jobs", None);
+    let reply = ReplyTo {
+        conn: sub.conn,
+        token: sub.token,
+    };
+    b.handle(Request::CancelWait { reply });
+    assert_eq!(b.got(), ["w: a"]);
+    assert_eq!(b.consumers(), 1);
+}
+
+/// What somebody got, as its session may give it back.
+fn batch_of(b: &mut Broker, conn: ConnId) -> Vec<Box<tanda_engine::DeliveryBatch>> {
+    let out = core::mem::take(&mut b.out);
+    let mut all = Vec::new();
+    for output in out {
+        if let Event::Got {
+            result: Ok(Got {
+                batch: Some(batch), ..
+            }),
+            ..
+        } = output.event
+            && output.conn == conn
+        {
+            all.push(Box::new(batch));
+        }
+    }
+    all
+}
+
+#[test]
+fn what_never_reached_its_client_comes_back_uncounted_to_its_place() {
+    let mut b = broker();
+    b.send(&jobs(["a", "b", "c", "d"]));
+    let conn = b.client();
+    b.ask_once((conn, "p"), "jobs", pop(2, 0));
+    b.ask_once((conn, "p"), "jobs", pop(1, 0));
+    // It would be served by what comes back.
+    b.ask_once((conn, "p"), "jobs", pop(1, 300));
+    let got = batch_of(&mut b, conn);
+    assert_eq!(got.len(), 3);
+    b.ask_once((conn, "p"), "jobs", pop(1, 300));
+    assert_eq!(b.consumers(), 1);
+    for batch in got.into_iter().rev() {
+        b.handle(Request::GotUndelivered { conn, batch });
+        b.h.engine.assert_invariants();
+    }
+    assert_eq!((b.got(), b.held("jobs")), (Vec::new(), (4, 0)));
+    b.handle(Request::Disconnect { conn });
+    b.restart(0);
+    assert_eq!(b.pops(pop(9, 0)), ["p gets a b c d"]);
+}
+
+#[test]
+fn what_was_settled_or_leased_again_does_not_come_back() {
+    let mut b = broker();
+    b.send(&jobs(["a", "b"]));
+    let conn = b.client();
+    b.ask_once((conn, "p"), "jobs", pop(2, 0));
+    let got = batch_of(&mut b, conn);
+    b.ack("jobs", ["a"]);
+    b.advance(10_000);
+    assert_eq!(b.pops(ONE), ["p gets b#2"]);
+    for batch in got {
+        b.handle(Request::GotUndelivered { conn, batch });
+    }
+    assert_eq!(b.held("jobs"), (0, 1));
+    b.handle(Request::Disconnect { conn });
+    // Also after its connection is gone.
+    let other = b.client();
+    b.send(&jobs(["c"]));
+    b.ask_once((other, "p"), "jobs", pop(2, 0));
+    let got = batch_of(&mut b, other);
+    b.handle(Request::Disconnect { conn: other });
+    for batch in got {
+        b.handle(Request::GotUndelivered { conn: other, batch });
+    }
+    assert_eq!(b.pops(ONE), ["p gets c"]);
+}
+
+#[test]
 fn a_cancelled_wait_is_not_answered_and_takes_nothing() {
     let mut b = broker();
     let sub = b.ask_once((CLIENT, "p"), "jobs", pop(1, 300));

@@ -19,6 +19,18 @@ pub(crate) struct Model {
     pub(crate) exchanges: Vec<Exchange>,
     pub(crate) bindings: BTreeSet<Binding>,
     pub(crate) queues: BTreeSet<String>,
+    pub(crate) watches: Vec<Watch>,
+}
+
+/// Who watches an exchange.
+#[derive(Clone, Debug)]
+pub(crate) struct Watch {
+    pub(crate) token: u32,
+    pub(crate) exchange: String,
+    pub(crate) pattern: String,
+    pub(crate) buffer: u32,
+    pub(crate) under_way: u32,
+    pub(crate) dropped: u64,
 }
 
 impl Model {
@@ -48,6 +60,7 @@ impl Model {
     pub(crate) fn delete_exchange(&mut self, name: &str) {
         self.exchanges.retain(|it| it.name != name);
         self.bindings.retain(|it| it.0 != name);
+        self.watches.retain(|it| it.exchange != name);
         self.forget(name);
     }
 
@@ -83,11 +96,38 @@ impl Model {
         };
         self.bindings.retain(|it| is_kept(&it.0) && is_kept(&it.1));
         self.exchanges.retain(|it| it.durable);
+        self.watches.clear();
     }
 
-    /// The queues that a message goes to. Headers are `("h", n)` for each of `headers`.
-    pub(crate) fn route(&self, exchange: &str, key: &str, headers: &[u8]) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
+    /// Watches that a message comes to take it, or lose it: those that take it with what they lost
+    /// before, by their tokens.
+    pub(crate) fn tell(&mut self, seen: &BTreeSet<u32>) -> Vec<(u32, u64)> {
+        let mut told = Vec::new();
+        self.watches.sort_by_key(|it| it.token);
+        for watch in self
+            .watches
+            .iter_mut()
+            .filter(|it| seen.contains(&it.token))
+        {
+            if watch.under_way < watch.buffer {
+                watch.under_way += 1;
+                told.push((watch.token, core::mem::take(&mut watch.dropped)));
+            } else {
+                watch.dropped += 1;
+            }
+        }
+        told
+    }
+
+    /// The queues that a message goes to, and the watches it comes to. Headers are `("h", n)` for
+    /// each of `headers`.
+    pub(crate) fn route(
+        &self,
+        exchange: &str,
+        key: &str,
+        headers: &[u8],
+    ) -> (BTreeSet<String>, BTreeSet<u32>) {
+        let (mut found, mut watched) = (BTreeSet::new(), BTreeSet::new());
         let mut seen: Vec<String> = vec![exchange.to_owned()];
         let mut at = 0;
         while let Some(name) = seen.get(at).cloned() {
@@ -105,7 +145,11 @@ impl Model {
                 })
                 .map(|it| it.1.clone())
                 .collect();
-            if to.is_empty() {
+            let here = self.watches.iter().filter(|it| it.exchange == name);
+            let here = here.filter(|it| topic(&words(&it.pattern), &words(key)));
+            let here: Vec<_> = here.map(|it| it.token).collect();
+            watched.extend(&here);
+            if to.is_empty() && here.is_empty() {
                 seen.extend(exchange.alternate.clone().filter(|it| !seen.contains(it)));
             }
             for to in to {
@@ -116,7 +160,7 @@ impl Model {
                 }
             }
         }
-        found
+        (found, watched)
     }
 }
 

@@ -1,10 +1,15 @@
 //! Random histories: the engine and the model agree after every step.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
-use tanda_engine::{AdminReply, AdminRequest, ExchangeSpec, TopologyCode};
+use tanda_engine::{
+    AdminReply, AdminRequest, Event, ExchangeSpec, Output, PublishResult, Request, TopologyCode,
+};
 use tanda_wire::amqp::Value;
 
-use crate::model::{Exchange, Model};
+use crate::model::{Exchange, Model, Watch};
+use crate::watches;
 use crate::world::{Msg, QUEUES, World, durable, table};
 
 const EXCHANGES: [&str; 5] = ["a", "b", "c", "d", "e"];
@@ -27,6 +32,9 @@ enum Op {
     DeleteQueue(usize),
     CreateQueue(usize),
     Publish(usize, usize, u8),
+    Watch(u32, usize, usize, u32),
+    Unwatch(u32),
+    Drained(u32, u32),
     Restart,
     Snapshot,
 }
@@ -51,6 +59,9 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (0..QUEUES.len()).prop_map(Op::DeleteQueue),
         2 => (0..QUEUES.len()).prop_map(Op::CreateQueue),
         8 => (name(), 0..ROUTING_KEYS.len(), 0..4_u8).prop_map(|(a, b, c)| Op::Publish(a, b, c)),
+        4 => (1..5_u32, name(), key(), 1..3_u32).prop_map(|(a, b, c, d)| Op::Watch(a, b, c, d)),
+        1 => (1..5_u32).prop_map(Op::Unwatch),
+        2 => (1..5_u32, 0..3_u32).prop_map(|(a, b)| Op::Drained(a, b)),
         1 => Just(Op::Restart),
         1 => Just(Op::Snapshot),
     ]
@@ -112,7 +123,8 @@ fn step(w: &mut World, model: &mut Model, op: &Op) {
         }
         Op::Delete(name, if_unused) => {
             let name = EXCHANGES[name];
-            let used = model.bindings.iter().any(|it| it.0 == name);
+            let used = model.bindings.iter().any(|it| it.0 == name)
+                || model.watches.iter().any(|it| it.exchange == name);
             let result = w.delete(name, if_unused);
             if if_unused && used {
                 assert_eq!(result.unwrap_err().0, TopologyCode::PreconditionFailed);
@@ -146,6 +158,21 @@ fn step(w: &mut World, model: &mut Model, op: &Op) {
         Op::Publish(exchange, key, headers) => {
             publish(w, model, (EXCHANGES[exchange], ROUTING_KEYS[key], headers));
         }
+        Op::Watch(token, exchange, key, buffer) => {
+            watch(w, model, (token, EXCHANGES[exchange], KEYS[key], buffer));
+        }
+        Op::Unwatch(token) => {
+            let sub = watches::sub(token);
+            w.h.handle(Request::Unwatch { sub });
+            model.watches.retain(|it| it.token != token);
+        }
+        Op::Drained(token, events) => {
+            let sub = watches::sub(token);
+            w.h.handle(Request::WatchDrained { sub, events });
+            for watch in model.watches.iter_mut().filter(|it| it.token == token) {
+                watch.under_way = watch.under_way.saturating_sub(events);
+            }
+        }
         Op::Restart => {
             w.h.restart(0);
             model.restart();
@@ -154,22 +181,100 @@ fn step(w: &mut World, model: &mut Model, op: &Op) {
     }
 }
 
-fn publish(w: &mut World, model: &Model, (exchange, key, mask): (&str, &str, u8)) {
+fn publish(w: &mut World, model: &mut Model, (exchange, key, mask): (&str, &str, u8)) {
     if model.exchange(exchange).is_none() {
         return;
     }
     let all = [("h1", Value::I32(1)), ("h2", Value::Bool(true))];
     let there: Vec<u8> = (1..3).filter(|n| mask & n != 0).collect();
     let headers: Vec<_> = there.iter().map(|n| all[usize::from(*n) - 1]).collect();
-    let got = w.route(&Msg {
+    let before = w.depths();
+    let out = w.publish_all(&Msg {
         exchange,
         key,
         headers: &headers,
         ..Msg::default()
     });
-    let got: Vec<_> = got.into_iter().map(|n| QUEUES[n - 1].to_owned()).collect();
-    let expected: Vec<_> = model.route(exchange, key, &there).into_iter().collect();
+    let after = w.depths();
+    let more = before
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| after - before);
+    let got: Vec<_> = QUEUES
+        .iter()
+        .zip(more)
+        .filter(|(_, more)| *more > 0)
+        .collect();
+    assert!(got.iter().all(|(_, more)| *more == 1), "{got:?}");
+    let got: BTreeSet<_> = got
+        .into_iter()
+        .map(|(name, _)| (*name).to_owned())
+        .collect();
+    let (expected, seen) = model.route(exchange, key, &there);
     assert_eq!(got, expected, "{exchange:?} {key:?} {there:?}");
+    let told = model.tell(&seen);
+    let mut events: Vec<_> = out.iter().filter_map(watched).collect();
+    events.sort_unstable();
+    assert_eq!(events, told, "{exchange:?} {key:?}");
+    let Some(Event::Published { results, .. }) = out.last().map(|it| &it.event) else {
+        panic!("{out:?}");
+    };
+    match results[0] {
+        PublishResult::Stored(_) => assert!(!expected.is_empty()),
+        PublishResult::Sent { receivers } => {
+            assert!(expected.is_empty() && !seen.is_empty());
+            assert_eq!(receivers as usize, told.len());
+        }
+        PublishResult::Unroutable => assert!(expected.is_empty() && seen.is_empty()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn watched(output: &Output) -> Option<(u32, u64)> {
+    match &output.event {
+        Event::Watched { token, message } => Some((*token, message.dropped)),
+        _ => None,
+    }
+}
+
+fn watch(
+    w: &mut World,
+    model: &mut Model,
+    (token, exchange, pattern, buffer): (u32, &str, &str, u32),
+) {
+    let (sub, spec) = (
+        watches::sub(token),
+        watches::spec(exchange, pattern, buffer),
+    );
+    let out = w.h.handle(Request::Watch { sub, spec });
+    let [Event::Watching { result, .. }] = [&out[0].event] else {
+        panic!("{out:?}");
+    };
+    model.watches.retain(|it| it.token != token);
+    match model.exchange(exchange) {
+        None => model.exchanges.push(Exchange {
+            name: exchange.to_owned(),
+            kind: "topic",
+            durable: true,
+            auto_delete: false,
+            alternate: None,
+        }),
+        Some(it) if it.kind == "topic" => {}
+        Some(_) => {
+            let error = result.as_ref().unwrap_err();
+            assert_eq!(error.code, TopologyCode::WrongType);
+            return;
+        }
+    }
+    assert_eq!(*result, Ok(()));
+    model.watches.push(Watch {
+        token,
+        exchange: exchange.to_owned(),
+        pattern: pattern.to_owned(),
+        buffer,
+        under_way: 0,
+        dropped: 0,
+    });
 }
 
 fn compare(w: &mut World, model: &Model) {

@@ -12,11 +12,11 @@ use crate::world::{Msg, World, durable};
 /// Another connection, with little room.
 const NARROW: ConnId = ConnId(2);
 
-const fn sub(token: u32) -> SubId {
+pub(crate) const fn sub(token: u32) -> SubId {
     SubId { conn: CONN, token }
 }
 
-fn spec(exchange: &str, pattern: &str, buffer: u32) -> Box<WatchSpec> {
+pub(crate) fn spec(exchange: &str, pattern: &str, buffer: u32) -> Box<WatchSpec> {
     Box::new(WatchSpec {
         vhost: VhostId::DEFAULT,
         exchange: exchange.to_owned(),
