@@ -28,7 +28,7 @@ impl Keyspace {
         let list = self.list(now, key)?;
         let (first, end) = places.within(list.len());
         let mut items = Vec::new();
-        for (_, item) in (first..end).filter_map(|at| list.at(at)) {
+        for (_, item) in list.skip_to(first).take(end.saturating_sub(first)) {
             room.take(item.bytes.len())?;
             items.push(item.clone());
         }

@@ -1,12 +1,13 @@
 //! Members in the order of their scores, equal scores in the order of their bytes.
 //!
-//! A weight-balanced tree in one vector: each node knows how many are below it, so places are found
+//! A weight-balanced tree: each node knows how many are below it, so places are found
 //! in O(log n) steps. A table of hashes leads from a member to its node, without a second copy of
 //! the member.
 
 use ahash::RandomState;
 use core::cmp::Ordering;
-use hashbrown::HashTable;
+
+use crate::steady::{Chunks, SteadyTable};
 
 /// No node.
 const NIL: u32 = u32::MAX;
@@ -28,10 +29,10 @@ struct Node {
 /// A ranking.
 #[derive(Debug)]
 pub(super) struct Ranking {
-    nodes: Vec<Node>,
+    nodes: Chunks<Node>,
     free: Vec<u32>,
     root: u32,
-    by_member: HashTable<u32>,
+    by_member: SteadyTable<u32>,
     hasher: RandomState,
     text_bytes: usize,
 }
@@ -45,16 +46,16 @@ fn order(left: (f64, &str), right: (f64, &str)) -> Ordering {
 impl Ranking {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
-            nodes: Vec::new(),
+            nodes: Chunks::new(),
             free: Vec::new(),
             root: NIL,
-            by_member: HashTable::new(),
+            by_member: SteadyTable::new(),
             hasher: hasher.clone(),
             text_bytes: 0,
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(super) const fn len(&self) -> usize {
         self.by_member.len()
     }
 
@@ -137,10 +138,9 @@ impl Ranking {
             let node = nodes.get(*node as usize);
             node.is_some_and(|node| &*node.member == member)
         };
-        let Ok(entry) = self.by_member.find_entry(hash, is_it) else {
+        let Some(number) = self.by_member.remove(hash, is_it) else {
             return false;
         };
-        let (number, _) = entry.remove();
         self.root = self.take_out(self.root, number);
         let node = self.at_mut(number);
         let member = core::mem::take(&mut node.member);
@@ -152,7 +152,7 @@ impl Ranking {
     /// Removes some member; for taking a ranking apart. False when there is none.
     pub(super) fn shrink(&mut self) -> bool {
         self.nodes.pop();
-        !self.nodes.is_empty()
+        self.nodes.len() > 0
     }
 
     fn insert(&mut self, tree: u32, new: u32) -> u32 {

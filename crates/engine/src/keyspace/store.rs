@@ -4,15 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ahash::RandomState;
-use hashbrown::HashTable;
 
 use super::body::{Body, Key, NEVER};
 use super::change::{Change, Counters};
 use super::datum::KeyType;
 use crate::Lsn;
+use crate::steady::SteadyTable;
 
 /// Collections with more than this are taken apart in slices when they are gone.
 const DROPPED_AT_ONCE: usize = 1_000;
+
+/// Parts of the index that nothing is in any more.
+const PARTS_KEPT: usize = 4;
 
 /// All keys.
 #[derive(Debug)]
@@ -20,7 +23,7 @@ pub(super) struct Store {
     pub(super) keys: BTreeMap<u64, Box<Key>>,
     pub(super) counters: Counters,
     /// Ids by names. Empty during recovery, when two keys may have one name for a while.
-    index: HashTable<u64>,
+    index: SteadyTable<u64>,
     /// When keys end.
     timers: BTreeSet<(u64, u64)>,
     is_live: bool,
@@ -35,7 +38,7 @@ impl Store {
         Self {
             keys: BTreeMap::new(),
             counters: Counters::default(),
-            index: HashTable::new(),
+            index: SteadyTable::new(),
             timers: BTreeSet::new(),
             is_live: false,
             hasher: hasher.clone(),
@@ -129,9 +132,8 @@ impl Store {
         }
         self.timers.remove(&(key.expires_at, id));
         let hash = self.hasher.hash_one(&*key.name);
-        if let Ok(entry) = self.index.find_entry(hash, |other| *other == id) {
-            entry.remove();
-        }
+        self.index.remove(hash, |other| *other == id);
+        self.index.give_back(PARTS_KEPT);
     }
 
     /// Applies one change. What speaks of a key that is not there, or is of another kind, changes

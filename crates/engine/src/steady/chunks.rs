@@ -56,6 +56,19 @@ impl<T> Chunks<T> {
         self.len += 1;
     }
 
+    /// Takes the last element out.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        let last = self.chunks.last_mut()?;
+        let value = last.pop();
+        self.len -= usize::from(value.is_some());
+        if last.is_empty()
+            && let Some(gone) = self.chunks.pop()
+        {
+            self.capacity -= gone.capacity();
+        }
+        value
+    }
+
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
         self.chunks.iter().flatten()
     }
@@ -107,5 +120,13 @@ mod tests {
         assert_eq!(changed, [4999, 7, 8, 5002]);
         assert_eq!(chunks.iter().next_back(), Some(&(10 * CHUNK - 1)));
         assert_eq!(chunks.get(10 * CHUNK), None);
+        for n in (5002..10 * CHUNK).rev() {
+            assert_eq!((chunks.pop(), chunks.len()), (Some(n), n));
+        }
+        assert_eq!(chunks.capacity(), 5 * CHUNK);
+        assert_eq!((chunks.pop(), chunks.pop()), (Some(8), Some(7)));
+        while chunks.pop().is_some() {}
+        chunks.push(1);
+        assert_eq!((chunks.len(), chunks.get(0)), (1, Some(&1)));
     }
 }
