@@ -246,7 +246,9 @@ impl<D: Disk> Driver<D> {
             };
             self.node.handle(now, request);
             if let Some(conn) = gone {
-                self.outboxes.close(conn);
+                for request in self.outboxes.close(conn) {
+                    self.node.handle(now, request);
+                }
             }
             if bytes >= SLICE_BYTES {
                 return handled + 1;

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use tanda_engine::{ConnId, Event};
+use tanda_engine::{ConnId, Event, KeyAnswer, ReplyTo, Request};
 
 use super::mailbox::Mailbox;
 
@@ -27,8 +27,17 @@ impl Outboxes {
         self.by_conn.insert(conn, Outbox { mailbox, gathered });
     }
 
-    pub(super) fn close(&mut self, conn: ConnId) {
-        self.by_conn.remove(&conn);
+    /// A connection is gone. What it took out of no mailbox any more goes back to the engine by
+    /// these requests: items of lists, locks, and messages that were popped.
+    pub(super) fn close(&mut self, conn: ConnId) -> Vec<Request> {
+        let mut left = Vec::new();
+        if let Some(outbox) = self.by_conn.remove(&conn) {
+            outbox.mailbox.take(&mut left);
+            left.extend(outbox.gathered);
+        }
+        // The newest first.
+        let events = left.into_iter().rev();
+        events.filter_map(|event| given_back(conn, event)).collect()
     }
 
     /// Delivers all of `released`, in order per connection. Events of closed connections are
@@ -50,8 +59,32 @@ impl Outboxes {
     }
 }
 
+fn given_back(conn: ConnId, event: Event) -> Option<Request> {
+    if let Event::Keys {
+        token,
+        vhost,
+        result,
+    } = event
+    {
+        let answer = (*result).ok().filter(KeyAnswer::is_taken)?;
+        return Some(Request::KeysUndelivered {
+            reply: ReplyTo { conn, token },
+            vhost,
+            answer: Box::new(answer),
+        });
+    }
+    // Messages of subscriptions go back with them, or stay leased.
+    if let Event::Got { result, .. } = event {
+        let batch = Box::new(result.ok()?.batch?);
+        return Some(Request::GotUndelivered { conn, batch });
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
+    use tanda_engine::{KeyError, VhostId};
+
     use super::*;
 
     fn event(token: u32) -> Event {
@@ -86,8 +119,42 @@ mod tests {
         outboxes.deliver(&mut vec![(a, event(5))]);
         assert_eq!(tokens(&mailboxes[0]), [1, 4, 5]);
         assert_eq!(tokens(&mailboxes[1]), [2]);
-        outboxes.close(a);
+        assert!(outboxes.close(a).is_empty());
         outboxes.deliver(&mut vec![(a, event(6))]);
         assert!(tokens(&mailboxes[0]).is_empty());
+    }
+
+    #[test]
+    fn what_was_taken_for_who_is_gone_goes_back_newest_first() {
+        let mut outboxes = Outboxes::default();
+        let (conn, mailbox) = (ConnId(1), Arc::new(Mailbox::default()));
+        outboxes.open(conn, Arc::clone(&mailbox));
+        let keys = |token, result| Event::Keys {
+            token,
+            vhost: VhostId::DEFAULT,
+            result: Box::new(result),
+        };
+        let locked = |token| {
+            Ok(KeyAnswer::Locked {
+                key: "k".into(),
+                token,
+                expires_at: tanda_engine::Millis(9),
+                waited: true,
+            })
+        };
+        outboxes.deliver(&mut vec![
+            (conn, keys(1, locked(1))),
+            (conn, keys(2, Err(KeyError::NotFound))),
+            (conn, event(3)),
+        ]);
+        outboxes.deliver(&mut vec![(conn, keys(4, locked(2)))]);
+        let tokens = outboxes.close(conn).into_iter().map(|request| {
+            let Request::KeysUndelivered { reply, .. } = request else {
+                panic!("{request:?}")
+            };
+            reply.token
+        });
+        assert_eq!(tokens.collect::<Vec<_>>(), [4, 1]);
+        assert!(outboxes.close(conn).is_empty());
     }
 }
