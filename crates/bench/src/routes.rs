@@ -28,7 +28,7 @@ const REPLY: ReplyTo = ReplyTo {
 /// One line for each kind of route: nanoseconds per message, the best of several rounds.
 pub(crate) fn run(rounds: u32) -> Result<String, BenchError> {
     let mut table = "route                                             ns/message\n".to_owned();
-    for case in cases() {
+    for case in cases().into_iter().chain(watched_cases()) {
         let mut bench = Bench::new(&case)?;
         let batch = bench.batch(&case);
         let mut best = f64::INFINITY;
@@ -52,16 +52,55 @@ struct Case {
     watched: Option<(&'static str, &'static str)>,
 }
 
-fn cases() -> Vec<Case> {
-    let case = |name, kind, bindings, binding_key, key| Case {
-        name,
-        kind,
-        bindings,
-        binding_key,
-        key,
-        has_headers: false,
-        watched: None,
+impl Case {
+    const fn new(
+        name: &'static str,
+        kind: &'static str,
+        bindings: usize,
+        binding_key: fn(usize) -> String,
+        key: fn(usize) -> String,
+    ) -> Self {
+        Self {
+            name,
+            kind,
+            bindings,
+            binding_key,
+            key,
+            has_headers: false,
+            watched: None,
+        }
+    }
+}
+
+/// The third one of these is the last topic exchange of the other cases once more.
+fn watched_cases() -> [Case; 5] {
+    let case = |name, bindings, watched| {
+        let hash: fn(usize) -> String = |n| format!("#.{n}.paid");
+        let number: fn(usize) -> String = |n| format!("orders.{n}.paid");
+        Case {
+            watched,
+            ..Case::new(name, "topic", bindings, hash, number)
+        }
     };
+    [
+        case("topic, no binding", 0, None),
+        case("the same, one watch", 0, Some(("x", "orders.#"))),
+        case("topic, 10,000 bindings #.n.b", BINDINGS, None),
+        case(
+            "the same, another exchange is watched",
+            BINDINGS,
+            Some(("other", "#")),
+        ),
+        case(
+            "the same, the exchange is watched in vain",
+            BINDINGS,
+            Some(("x", "#.nothing")),
+        ),
+    ]
+}
+
+fn cases() -> Vec<Case> {
+    let case = Case::new;
     let number: fn(usize) -> String = |n| format!("orders.{n}.paid");
     let same: fn(usize) -> String = |_| "orders.7.paid".to_owned();
     let star: fn(usize) -> String = |n| format!("orders.{n}.*");
@@ -99,31 +138,6 @@ fn cases() -> Vec<Case> {
             hash,
             number,
         ),
-        Case {
-            watched: Some(("other", "#")),
-            ..case(
-                "the same, another exchange is watched",
-                "topic",
-                BINDINGS,
-                hash,
-                number,
-            )
-        },
-        Case {
-            watched: Some(("x", "#.nothing")),
-            ..case(
-                "the same, the exchange is watched in vain",
-                "topic",
-                BINDINGS,
-                hash,
-                number,
-            )
-        },
-        case("topic, no binding", "topic", 0, star, number),
-        Case {
-            watched: Some(("x", "orders.#")),
-            ..case("topic, no binding, one watch", "topic", 0, star, number)
-        },
         Case {
             has_headers: true,
             ..case(

@@ -20,6 +20,7 @@ impl Engine {
             internal: false,
             args: bytes::Bytes::new(),
             bindings: 0,
+            watches: 0,
         });
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(all)
@@ -83,5 +84,6 @@ fn info(exchange: &Exchange) -> ExchangeInfo {
         internal: it.internal,
         args: it.args.clone(),
         bindings: exchange.len() as u64,
+        watches: exchange.watched.as_ref().map_or(0, |it| it.len()) as u64,
     }
 }

@@ -189,6 +189,8 @@ pub struct ExchangeInfo {
     pub args: Bytes,
     /// Bindings whose source it is; the default exchange has none that are listed.
     pub bindings: u64,
+    /// Who watches it: [`crate::Request::Watch`].
+    pub watches: u64,
 }
 
 /// A binding in a list.

@@ -192,8 +192,13 @@ fn a_cancelled_wait_is_answered_at_once_and_only_once() {
     assert_eq!(b.consumers(), 1);
 }
 
+fn undelivered(conn: ConnId, batch: tanda_engine::DeliveryBatch) -> Request {
+    let batch = Box::new(batch);
+    Request::GotUndelivered { conn, batch }
+}
+
 /// What somebody got, as its session may give it back.
-fn batch_of(b: &mut Broker, conn: ConnId) -> Vec<Box<tanda_engine::DeliveryBatch>> {
+fn batch_of(b: &mut Broker, conn: ConnId) -> Vec<tanda_engine::DeliveryBatch> {
     let out = core::mem::take(&mut b.out);
     let mut all = Vec::new();
     for output in out {
@@ -205,7 +210,7 @@ fn batch_of(b: &mut Broker, conn: ConnId) -> Vec<Box<tanda_engine::DeliveryBatch
         } = output.event
             && output.conn == conn
         {
-            all.push(Box::new(batch));
+            all.push(batch);
         }
     }
     all
@@ -225,7 +230,7 @@ fn what_never_reached_its_client_comes_back_uncounted_to_its_place() {
     b.ask_once((conn, "p"), "jobs", pop(1, 300));
     assert_eq!(b.consumers(), 1);
     for batch in got.into_iter().rev() {
-        b.handle(Request::GotUndelivered { conn, batch });
+        b.handle(undelivered(conn, batch));
         b.h.engine.assert_invariants();
     }
     assert_eq!((b.got(), b.held("jobs")), (Vec::new(), (4, 0)));
@@ -245,7 +250,7 @@ fn what_was_settled_or_leased_again_does_not_come_back() {
     b.advance(10_000);
     assert_eq!(b.pops(ONE), ["p gets b#2"]);
     for batch in got {
-        b.handle(Request::GotUndelivered { conn, batch });
+        b.handle(undelivered(conn, batch));
     }
     assert_eq!(b.held("jobs"), (0, 1));
     b.handle(Request::Disconnect { conn });
@@ -256,7 +261,7 @@ fn what_was_settled_or_leased_again_does_not_come_back() {
     let got = batch_of(&mut b, other);
     b.handle(Request::Disconnect { conn: other });
     for batch in got {
-        b.handle(Request::GotUndelivered { conn: other, batch });
+        b.handle(undelivered(other, batch));
     }
     assert_eq!(b.pops(ONE), ["p gets c"]);
 }

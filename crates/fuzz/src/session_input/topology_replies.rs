@@ -33,6 +33,7 @@ pub(super) const ALL: [Make; 14] = [
             internal: false,
             args: Bytes::new(),
             bindings: script.u64(),
+            watches: script.u64(),
         };
         AdminReply::Exchanges(either(script, vec![exchange]))
     },

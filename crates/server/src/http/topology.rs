@@ -107,7 +107,15 @@ async fn listed(
             let theirs = all
                 .iter()
                 .filter(|it| who.may_touch_in(name, asked_for_as(&it.name)));
-            theirs.map(|it| listing::exchange_json(name, it)).collect()
+            let shown = theirs.map(|it| {
+                let mut shown = listing::exchange_json(name, it);
+                // Not in definitions: watches are of connections.
+                if let Value::Object(fields) = &mut shown {
+                    fields.insert("watches".to_owned(), it.watches.into());
+                }
+                shown
+            });
+            shown.collect()
         }
         List::Bindings => {
             let all = listing::bindings(&door.asker, *id).await?;
