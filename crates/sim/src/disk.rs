@@ -154,7 +154,9 @@ impl DiskFile for SimFile {
             | Canary::DoubleRequeues
             | Canary::ForgottenAlternates
             | Canary::TransientFire
-            | Canary::FreshFire => false,
+            | Canary::FreshFire
+            | Canary::ForgottenAdditions
+            | Canary::DoubleItems => false,
         };
         if does_nothing {
             return Ok(());

@@ -28,6 +28,7 @@ mod world;
 
 pub use failure::Failure;
 pub use history::Counts;
+pub use history::amaquet::AmaquetCounts;
 pub use history::amqp::AmqpCounts;
 pub use world::{Report, run};
 
@@ -114,4 +115,8 @@ pub enum Canary {
     TransientFire,
     /// Messages of FireMQ always come as if for the first time.
     FreshFire,
+    /// One addition to a counter in five is answered and forgotten.
+    ForgottenAdditions,
+    /// One in five items of lists goes back to its list when its client gets it.
+    DoubleItems,
 }

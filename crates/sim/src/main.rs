@@ -18,7 +18,8 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            freed-segment|stale-keys|forgotten-revocations|
                            forgotten-bindings|lost-dead-letters|early-confirms|
                            double-requeues|forgotten-alternates|
-                           transient-fire|fresh-fire]
+                           transient-fire|fresh-fire|
+                           forgotten-additions|double-items]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
   --seed N      runs one seed
@@ -120,6 +121,8 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "forgotten-alternates" => Canary::ForgottenAlternates,
                     "transient-fire" => Canary::TransientFire,
                     "fresh-fire" => Canary::FreshFire,
+                    "forgotten-additions" => Canary::ForgottenAdditions,
+                    "double-items" => Canary::DoubleItems,
                     _ => return None,
                 };
             }

@@ -1,6 +1,6 @@
 //! A fixed set of seeds, the same bytes twice, and bugs built in on purpose.
 
-use tanda_sim::{AmqpCounts, Canary, Counts, Options, Report, run};
+use tanda_sim::{AmaquetCounts, AmqpCounts, Canary, Counts, Options, Report, run};
 
 /// Seeds of the fixed set. Others are run with the program of this crate.
 const SEEDS: u64 = 60;
@@ -13,10 +13,38 @@ fn passes(seed: u64) -> Report {
     }
 }
 
+fn add(sum: &mut AmaquetCounts, counts: AmaquetCounts) {
+    sum.answered += counts.answered;
+    sum.popped += counts.popped;
+    sum.waited += counts.waited;
+    sum.cancelled += counts.cancelled;
+    sum.granted += counts.granted;
+    sum.acked += counts.acked;
+    sum.events += counts.events;
+    sum.dropped += counts.dropped;
+    sum.unknown += counts.unknown;
+}
+
+/// Amaquet's clients did everything they can do.
+fn assert_is_busy(amaquet: &AmaquetCounts) {
+    let all = [
+        amaquet.answered,
+        amaquet.popped,
+        amaquet.waited,
+        amaquet.granted,
+        amaquet.acked,
+        amaquet.events,
+        amaquet.dropped,
+        amaquet.unknown,
+    ];
+    assert!(all.iter().all(|count| *count > 5), "{amaquet:?}");
+}
+
 #[test]
 fn the_fixed_seeds_hold_every_promise() {
     let mut sum = Counts::default();
     let mut amqp = AmqpCounts::default();
+    let mut amaquet = AmaquetCounts::default();
     let (mut starts, mut backups) = (0, 0);
     for seed in 0..SEEDS {
         let report = passes(seed);
@@ -45,6 +73,7 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.confirmed_by_fire += counts.confirmed_by_fire;
         amqp.committed += counts.committed;
         amqp.unknown_commits += counts.unknown_commits;
+        add(&mut amaquet, report.amaquet);
     }
     // A set of seeds that does nothing proves nothing.
     let all = [
@@ -79,6 +108,7 @@ fn the_fixed_seeds_hold_every_promise() {
     ];
     assert!(all.iter().all(|count| *count > 5), "{amqp:?}");
     assert!(amqp.unknown_commits > 0, "{amqp:?}");
+    assert_is_busy(&amaquet);
 }
 
 #[test]
@@ -366,4 +396,26 @@ fn messages_of_firemq_that_seem_new_are_found() {
     let mut failures = (0..40).filter_map(|seed| run(seed, &options).err());
     let found = failures.next().map(|failure| failure.invariant);
     assert_eq!(found, Some("redelivered is never missing"));
+}
+
+/// What the first seed that finds a bug among Amaquet clients calls it.
+fn found_by_amaquet(canary: Canary) -> Option<&'static str> {
+    let options = Options {
+        canary,
+        ..Options::default()
+    };
+    let mut runs = (0..60).filter_map(|seed| run(seed, &options).err());
+    runs.next().map(|failure| failure.invariant)
+}
+
+const AMAQUET: Option<&str> = Some("Amaquet's keys, queues and topics are as answered");
+
+#[test]
+fn additions_that_are_answered_and_forgotten_are_found() {
+    assert_eq!(found_by_amaquet(Canary::ForgottenAdditions), AMAQUET);
+}
+
+#[test]
+fn items_that_go_back_although_they_came_are_found() {
+    assert_eq!(found_by_amaquet(Canary::DoubleItems), AMAQUET);
 }

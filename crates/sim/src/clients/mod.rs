@@ -1,9 +1,10 @@
-//! Clients as seeded state machines that speak Fila, AMQP or FireMQ bytes.
+//! Clients as seeded state machines that speak Fila, AMQP, FireMQ or Amaquet bytes.
 //!
 //! Each has a random stream of its own. They know what they sent and saw; what it proves is the
 //! history's to say.
 
 mod admin;
+mod amaquet;
 mod amqp;
 mod consumer;
 mod key_admin;
@@ -22,6 +23,7 @@ use crate::random::Random;
 use crate::trace::Trace;
 
 pub(crate) use admin::{Admin, Counters, SCRIPT};
+pub(crate) use amaquet::AmaquetClient;
 pub(crate) use amqp::{AmqpClient, Job, Taking};
 pub(crate) use consumer::{Consumer, Manner};
 pub(crate) use peer::{Hello, Incoming, Peer};
@@ -40,6 +42,7 @@ pub(crate) enum Role {
     Consumer(Consumer),
     Admin(Admin),
     Amqp(Box<AmqpClient>),
+    Amaquet(Box<AmaquetClient>),
 }
 
 impl Role {
@@ -68,7 +71,7 @@ impl Role {
                 admin.on_error(request_id, &error, cx);
                 Ok(())
             }
-            Self::Amqp(_) => Ok(()),
+            Self::Amqp(_) | Self::Amaquet(_) => Ok(()),
         }
     }
 
@@ -77,7 +80,7 @@ impl Role {
         match self {
             Self::Admin(_) => true,
             Self::Consumer(consumer) => consumer.is_drainer(),
-            Self::Producer(_) | Self::Amqp(_) => false,
+            Self::Producer(_) | Self::Amqp(_) | Self::Amaquet(_) => false,
         }
     }
 }
@@ -111,6 +114,7 @@ impl Client {
     pub(crate) const fn is_away(&self) -> bool {
         match &self.role {
             Role::Amqp(client) => client.link.is_none(),
+            Role::Amaquet(client) => client.line.is_none(),
             Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => self.peer.is_none(),
         }
     }
@@ -121,6 +125,10 @@ impl Client {
             Role::Amqp(client) => {
                 let link = client.link.as_mut()?;
                 Some((link.line.conn, &mut link.line.out))
+            }
+            Role::Amaquet(client) => {
+                let line = client.line.as_mut()?;
+                Some((line.conn, &mut line.out))
             }
             Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => {
                 let peer = self.peer.as_mut()?;
@@ -134,6 +142,10 @@ impl Client {
         if let Role::Amqp(client) = &mut self.role {
             if let Some(link) = &mut client.link {
                 link.line.has_ended = true;
+            }
+        } else if let Role::Amaquet(client) = &mut self.role {
+            if let Some(line) = &mut client.line {
+                line.has_ended = true;
             }
         } else if let Some(peer) = &mut self.peer {
             peer.has_ended = true;
@@ -155,6 +167,12 @@ impl Client {
             }
             return;
         }
+        if let Role::Amaquet(client) = &mut self.role {
+            if !self.is_resting {
+                client.act(&mut self.random, cx);
+            }
+            return;
+        }
         let Some(peer) = self
             .peer
             .as_mut()
@@ -169,13 +187,16 @@ impl Client {
             Role::Producer(producer) => producer.act(&mut self.random, peer, cx),
             Role::Consumer(consumer) => consumer.act(&mut self.random, peer, cx),
             Role::Admin(admin) => admin.act(&mut self.random, peer, cx),
-            Role::Amqp(_) => {}
+            Role::Amqp(_) | Role::Amaquet(_) => {}
         }
     }
 
     /// Bytes came from the broker.
     pub(crate) fn on_bytes(&mut self, bytes: &[u8], cx: &mut Cx<'_>) -> Check {
         if let Role::Amqp(client) = &mut self.role {
+            return client.on_bytes(bytes, cx);
+        }
+        if let Role::Amaquet(client) = &mut self.role {
             return client.on_bytes(bytes, cx);
         }
         let Some(peer) = &mut self.peer else {
@@ -191,7 +212,7 @@ impl Client {
                 Role::Producer(producer) => producer.on_frame(&mut self.random, &frame, cx)?,
                 Role::Consumer(consumer) => consumer.on_frame(&frame, cx)?,
                 Role::Admin(admin) => admin.on_frame(&frame, cx)?,
-                Role::Amqp(_) => {}
+                Role::Amqp(_) | Role::Amaquet(_) => {}
             }
         }
         if peer.is_open && cx.history.keys.are_asked_for {
@@ -214,6 +235,10 @@ impl Client {
                 Ok(())
             }
             Role::Amqp(client) => {
+                client.on_lost(cx);
+                Ok(())
+            }
+            Role::Amaquet(client) => {
                 client.on_lost(cx);
                 Ok(())
             }

@@ -3,6 +3,7 @@
 //! Owns the facts and when each check is asked. Refuses to know the broker's state: everything
 //! here comes from bytes on the clients' side of the wire.
 
+pub(crate) mod amaquet;
 pub(crate) mod amqp;
 mod keys;
 mod message;
@@ -96,6 +97,8 @@ pub(crate) struct History {
     pub(crate) keys: Keys,
     /// What AMQP clients sent and saw.
     pub(crate) amqp: amqp::Amqp,
+    /// What Amaquet clients sent and saw.
+    pub(crate) amaquet: amaquet::Amaquet,
     /// Contents are small: memory has a limit, and the largest record counts.
     pub(crate) is_small: bool,
     /// Things that happened so far.

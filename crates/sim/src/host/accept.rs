@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tanda_engine::{ConnId, Millis};
 use tanda_session::Session;
+use tanda_session::amaquet::AmaquetSession;
 use tanda_session::amqp::AmqpSession;
 use tanda_session::fila::FilaSession;
 use tanda_session::firemq::FireSession;
@@ -64,6 +65,23 @@ impl Host {
             conn.hears_alarms = true;
         }
         self.heed_alarm(number, now);
+        Some(number)
+    }
+
+    /// Accepts a connection at Amaquet's door; `None` while the process is down.
+    pub(crate) fn accept_amaquet(&mut self, client: usize, now: Millis) -> Option<u64> {
+        let config = Arc::clone(&self.amaquet_config);
+        let bounds = Bounds {
+            outbound_bytes: config.limits.outbound_bytes_max,
+            reply_bytes: config.limits.reply_bytes_max,
+            requests: config.limits.active_per_connection as u64,
+        };
+        let number = self.accept_with(client, now, |conn| {
+            (Box::new(AmaquetSession::new(conn, config, now)), bounds)
+        })?;
+        if let Some(conn) = self.conns.get_mut(&number) {
+            conn.has_pings = false;
+        }
         Some(number)
     }
 

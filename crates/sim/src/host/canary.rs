@@ -1,8 +1,8 @@
 //! Bugs built into the glue between sessions and node.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, DeliveryItem, Event, Form, MessageId, Millis,
-    PublishResult, Request, Settlement,
+    AdminReply, AdminRequest, ApiKeyId, ApiKeyInfo, ConnId, DeliveryItem, Event, Form, KeyOp,
+    KeyWrite, MessageId, Millis, PublishResult, ReplyTo, Request, Settlement,
 };
 
 use crate::Canary;
@@ -171,6 +171,28 @@ pub(super) fn spoil(canary: Canary, event: &mut Event) {
     }
 }
 
+/// What takes an item back that its client is told of as well.
+pub(super) fn taken_back(canary: Canary, conn: u64, event: &Event) -> Option<Request> {
+    let Event::Keys {
+        token,
+        vhost,
+        result,
+    } = event
+    else {
+        return None;
+    };
+    let answer = result.as_ref().as_ref().ok()?;
+    let is_struck = canary == Canary::DoubleItems && answer.is_taken() && token % 5 == 0;
+    is_struck.then(|| Request::KeysUndelivered {
+        reply: ReplyTo {
+            conn: ConnId(conn),
+            token: *token,
+        },
+        vhost: *vhost,
+        answer: Box::new(answer.clone()),
+    })
+}
+
 /// What the canaries that change requests do to one.
 pub(super) fn strip(canary: Canary, request: &mut Request) {
     if canary == Canary::LostDeadLetters
@@ -202,6 +224,16 @@ pub(super) fn strip(canary: Canary, request: &mut Request) {
         for item in &mut batch.items {
             item.transient |= item.form == Form::Fire;
         }
+    }
+    if canary == Canary::ForgottenAdditions
+        && let Request::Keys { request, reply } = request
+        && reply.token % 5 == 0
+        && let KeyOp::Write {
+            write: KeyWrite::AddCounter { by, .. },
+            ..
+        } = &mut request.op
+    {
+        *by = 0;
     }
     if canary == Canary::ForgottenThrottles
         && let Request::Subscribe { spec, .. } = request

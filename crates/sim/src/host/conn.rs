@@ -34,6 +34,8 @@ pub(crate) struct Conn {
     /// What the session knows to be short, if it hears of that.
     pub(super) alarm: Option<&'static str>,
     pub(super) hears_alarms: bool,
+    /// Its session notices who has vanished.
+    pub(crate) has_pings: bool,
     /// What was given to the session and has not left.
     pub(crate) load: Load,
     /// What it may take of memory.
@@ -97,6 +99,7 @@ impl Conn {
             keys: None,
             alarm: None,
             hears_alarms: false,
+            has_pings: true,
             load: Load::default(),
             is_given_up: false,
             read_at: now,
@@ -156,6 +159,10 @@ impl Conn {
         {
             self.load.budget_bytes += batch.budget_bytes();
             self.load.got_bytes = self.load.got_bytes.max(batch.budget_bytes());
+        }
+        if let Event::Watched { message, .. } = event {
+            self.load.budget_bytes += message.budget_bytes();
+            self.load.heaviest_bytes = self.load.heaviest_bytes.max(message.budget_bytes());
         }
         if let Event::Delivery { batch, .. } = event {
             self.load.budget_bytes += batch.budget_bytes();

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use bytes::Buf;
 use tanda_engine::{ConnId, Event, Millis, Request};
 use tanda_node::{Node, NodeConfig, OpenError};
+use tanda_session::amaquet::AmaquetConfig;
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::SessionConfig;
 use tanda_session::firemq::FireConfig;
@@ -67,6 +68,7 @@ pub(crate) struct Host {
     pub(crate) session_config: Arc<SessionConfig>,
     amqp_config: Arc<AmqpConfig>,
     fire_config: Arc<FireConfig>,
+    amaquet_config: Arc<AmaquetConfig>,
     pub(crate) node: Option<Node<SimDisk>>,
     pub(crate) channel: VecDeque<Request>,
     pub(crate) conns: BTreeMap<u64, Conn>,
@@ -90,6 +92,7 @@ impl Host {
             session,
             amqp,
             fire,
+            amaquet,
             window_bytes,
         } = Settings::draw(seed);
         Self {
@@ -99,6 +102,7 @@ impl Host {
             session_config: Arc::new(session),
             amqp_config: Arc::new(amqp),
             fire_config: Arc::new(fire),
+            amaquet_config: Arc::new(amaquet),
             node: None,
             channel: VecDeque::new(),
             conns: BTreeMap::new(),
@@ -281,6 +285,10 @@ impl Host {
     pub(crate) fn close(&mut self, number: u64) {
         if let Some(conn) = self.conns.get_mut(&number) {
             conn.session.close();
+            // What it was not told of has not reached its client.
+            for event in core::mem::take(&mut conn.mail) {
+                conn.session.on_event(conn.read_at, event);
+            }
         }
         self.pump(number);
         self.conns.remove(&number);
@@ -359,6 +367,9 @@ impl Host {
                 let bytes = batch.budget_bytes();
                 let conn = ConnId(conn_number);
                 self.channel.push_back(Request::Drained { conn, bytes });
+            }
+            if let Some(request) = canary::taken_back(self.canary, conn_number, &event) {
+                self.channel.push_back(request);
             }
             if self.toll.repeats(self.canary, &event) {
                 conn.mail.push_back(event.clone());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tanda_node::{NodeConfig, ReclaimThresholds};
+use tanda_session::amaquet::{AmaquetConfig, AmaquetLimits, NodeIdentity, ServerFacts};
 use tanda_session::amqp::AmqpConfig;
 use tanda_session::fila::{Authentication, SessionConfig};
 use tanda_session::firemq::FireConfig;
@@ -16,6 +17,7 @@ pub(super) struct Settings {
     pub(super) session: SessionConfig,
     pub(super) amqp: AmqpConfig,
     pub(super) fire: FireConfig,
+    pub(super) amaquet: AmaquetConfig,
     /// Bytes that the network holds for a client that does not read.
     pub(super) window_bytes: usize,
 }
@@ -48,6 +50,60 @@ fn fire(seed: u64) -> FireConfig {
         requests_in_flight_max: random.length(64),
         publish_bytes_in_flight_max: 16 << 10,
         ..FireConfig::default()
+    }
+}
+
+/// Whom nobody asks for: no client says HELLO or asks for what the server knows of itself.
+#[derive(Debug)]
+struct Nobody;
+
+impl NodeIdentity for Nobody {
+    fn node_id(&self) -> &str {
+        "simulated"
+    }
+
+    fn public_key(&self) -> [u8; 32] {
+        [0; 32]
+    }
+
+    fn sign(&self, _bytes: &[u8]) -> [u8; 64] {
+        [0; 64]
+    }
+}
+
+impl ServerFacts for Nobody {
+    fn version(&self) -> &str {
+        "simulated"
+    }
+
+    fn uptime_ms(&self) -> u64 {
+        0
+    }
+
+    fn connections(&self) -> u64 {
+        0
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+}
+
+fn amaquet(seed: u64) -> AmaquetConfig {
+    let mut random = Random::stream(seed, "amaquet settings");
+    let limits = AmaquetLimits {
+        outbound_bytes_max: *random.pick(&[1, 4096, 8 << 20]).unwrap_or(&1),
+        reply_bytes_max: *random.pick(&[64, 2048, 4 << 20]).unwrap_or(&64),
+        active_per_connection: *random.pick(&[2, 8, 256]).unwrap_or(&2),
+        ..AmaquetLimits::default()
+    };
+    AmaquetConfig {
+        vhost: "/".to_owned(),
+        authentication: Authentication::Off,
+        limits,
+        shared: Arc::default(),
+        node: Arc::new(Nobody),
+        facts: Arc::new(Nobody),
     }
 }
 
@@ -103,6 +159,7 @@ impl Settings {
             session,
             amqp: amqp(seed),
             fire: fire(seed),
+            amaquet: amaquet(seed),
             window_bytes: *random.pick(&[100, 2000, 64 << 10]).unwrap_or(&1),
         }
     }

@@ -3,6 +3,7 @@
 //! A check reads the history and what just came, draws nothing and changes nothing.
 
 pub(crate) mod acked_stays_gone;
+pub(crate) mod amaquet;
 pub(crate) mod amqp;
 pub(crate) mod attempts;
 pub(crate) mod authority;

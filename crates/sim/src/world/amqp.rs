@@ -47,6 +47,7 @@ impl World {
     fn amqp_is_idle(&self) -> bool {
         self.clients.iter().all(|client| match &client.role {
             Role::Amqp(client) => client.is_idle(),
+            Role::Amaquet(client) => client.is_idle(),
             Role::Producer(_) | Role::Consumer(_) | Role::Admin(_) => true,
         })
     }
@@ -56,7 +57,7 @@ impl World {
         let until = self.now.after_ms(ANSWER_MS_MAX);
         while !self.amqp_is_idle() {
             ensure(self.now < until, unexpected::NAME, || {
-                "an AMQP client waits for an answer that does not come".to_owned()
+                "a client waits for an answer that does not come".to_owned()
             })?;
             self.wait()?;
             self.calm()?;
@@ -196,7 +197,7 @@ impl World {
     }
 
     /// Asks through the operator's door.
-    fn ask_at_rest(&mut self, request: AdminRequest) -> Result<AdminReply, Violation> {
+    pub(super) fn ask_at_rest(&mut self, request: AdminRequest) -> Result<AdminReply, Violation> {
         drop(self.host.door_answer());
         ensure(self.host.ask_door(request), unexpected::NAME, || {
             "the door is busy".to_owned()

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::clients::{Admin, AmqpClient, Client, Consumer, Job, Manner, Producer, Role, Taking};
+use crate::clients::{
+    Admin, AmaquetClient, AmqpClient, Client, Consumer, Job, Manner, Producer, Role, Taking,
+};
+use crate::history::amaquet::Amaquet;
 use crate::history::amqp::{Amqp, Door};
 use crate::history::{QueueDraw, QueueFacts, ThrottleDraw};
 use crate::random::Random;
@@ -39,7 +42,7 @@ fn throttle(seed: u64, queues: &mut BTreeMap<String, QueueFacts>) {
 }
 
 /// `of_amqp`: there are clients of the model of AMQP, and maybe no others but the administrator.
-pub(super) fn clients(seed: u64, of_amqp: &Amqp) -> Vec<Client> {
+pub(super) fn clients(seed: u64, of_amqp: &Amqp, of_amaquet: &Amaquet) -> Vec<Client> {
     let mut random = Random::stream(seed, "clients");
     let mut clients = vec![Client::new(
         Role::Admin(Admin::default()),
@@ -47,6 +50,17 @@ pub(super) fn clients(seed: u64, of_amqp: &Amqp) -> Vec<Client> {
     )];
     if of_amqp.is_there() {
         clients.extend(amqp_clients(seed, of_amqp.is_mixed));
+        if random.one_in(2) {
+            return clients;
+        }
+    }
+    if of_amaquet.is_there {
+        let mut random = Random::stream(seed, "amaquet");
+        for number in 0..random.between(2, 5) {
+            let client = Role::Amaquet(Box::new(AmaquetClient::new()));
+            let own = Random::stream(seed, &format!("amaquet {number}"));
+            clients.push(Client::new(client, own));
+        }
         if random.one_in(2) {
             return clients;
         }

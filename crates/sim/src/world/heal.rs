@@ -66,6 +66,7 @@ impl World {
         }
         self.drain()?;
         self.drain_amqp()?;
+        self.drain_amaquet()?;
         for (queue, counted) in &counted {
             statistics::after_drain(&self.history, queue, *counted)?;
         }
@@ -137,6 +138,7 @@ impl World {
                 Role::Admin(admin) => admin.is_idle(),
                 Role::Consumer(consumer) => consumer.is_answered(),
                 Role::Amqp(client) => client.is_idle(),
+                Role::Amaquet(client) => client.is_idle(),
             };
             ensure(is_idle, protocol::NAME, || {
                 format!("client {index} waits for an answer that does not come")

@@ -1,5 +1,6 @@
 //! The world: draws what happens next, and ends the run when a promise is broken.
 
+mod amaquet;
 mod amqp;
 mod backup;
 mod cast;
@@ -22,6 +23,7 @@ use crate::Options;
 use crate::clients::{Client, Cx, Role};
 use crate::failure::{Check, Failure, Violation, ensure};
 use crate::faults::{Plan, Strike};
+use crate::history::amaquet::{Amaquet, AmaquetCounts};
 use crate::history::amqp::{Amqp, AmqpCounts};
 use crate::history::{Counts, History, Keys};
 use crate::host::{Death, Host};
@@ -52,6 +54,8 @@ pub struct Report {
     pub counts: Counts,
     /// What AMQP clients did and saw.
     pub amqp: AmqpCounts,
+    /// What Amaquet clients did and saw.
+    pub amaquet: AmaquetCounts,
 }
 
 /// Runs one seed to its end.
@@ -129,6 +133,9 @@ impl World {
         let is_small = host.config.memory_limit_bytes > 0;
         let keys = Keys::new(host.asks_for_keys());
         let mut amqp = Amqp::draw(seed);
+        let amaquet = Amaquet::draw(seed, !amqp.is_there());
+        // What is restored is looked through by clients that know of no keys.
+        let has_keys = amaquet.is_there;
         let plan = Plan::draw(seed);
         amqp.may_be_full = is_small || plan.has_disk_faults();
         Self {
@@ -136,12 +143,13 @@ impl World {
             step: 0,
             starts: 0,
             host,
-            clients: clients(seed, &amqp),
+            clients: clients(seed, &amqp, &amaquet),
             history: History {
                 queues: queues(seed),
                 is_small,
                 keys,
                 amqp,
+                amaquet,
                 ..History::default()
             },
             trace: Trace::new(options.keeps_log),
@@ -150,7 +158,7 @@ impl World {
             weight_sum: weights.iter().map(|(_, weight)| weight).sum(),
             weights,
             purges: schedule.one_in(4),
-            backups: schedule.one_in(3),
+            backups: schedule.one_in(3) && !has_keys,
             backups_done: 0,
             backup_span: Span { asked: 0, ready: 0 },
             backup_asked: Amqp::default(),
@@ -172,6 +180,7 @@ impl World {
             backups: self.backups_done,
             counts: self.history.counts,
             amqp: self.history.amqp.counts,
+            amaquet: self.history.amaquet.counts,
         }
     }
 
@@ -280,6 +289,8 @@ impl World {
         };
         if matches!(client.role, Role::Amqp(_)) && client.is_away() {
             self.connect_amqp(index);
+        } else if matches!(client.role, Role::Amaquet(_)) && client.is_away() {
+            self.connect_amaquet(index);
         } else if client.is_away() {
             let hello = keys::hello(&self.history.keys, client, self.now);
             if let Some(hello) = hello

@@ -197,7 +197,8 @@ impl World {
 
     /// A client is gone, and nothing tells the broker. Some of what it said may still arrive.
     pub(super) fn lose_one_silently(&mut self) -> Check {
-        let Some(number) = self.draw_conn(|conn| conn.is_read()) else {
+        // Who has no pings leaves that to the network, which here tells it at once.
+        let Some(number) = self.draw_conn(|conn| conn.is_read() && conn.has_pings) else {
             return Ok(());
         };
         self.cut(number)?;
