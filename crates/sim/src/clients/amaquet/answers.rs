@@ -8,8 +8,10 @@ use crate::failure::Check;
 use crate::history::amaquet::{Amaquet, Granted, There};
 use crate::invariants::amaquet as promise;
 
-/// Codes that any command may be answered with: nothing, or nobody knows what, was done.
-const NOT_DONE: [&str; 2] = ["OVERLOADED", "CANCELLED"];
+/// Codes that any command may be answered with when nothing was done. The last one is for a frame
+/// whose end did not come, or not in time.
+const NOT_DONE: [&str; 3] = ["OVERLOADED", "CANCELLED", "BAD_FRAME"];
+/// Nobody knows what was done.
 const UNKNOWN: &str = "INTERNAL";
 
 pub(super) fn on_answer(
