@@ -95,7 +95,7 @@ pub(super) fn on_answer(
             let item = text_in(found, "value").ok_or_else(bad)?;
             amaquet.on_popped(list, &item)?;
             let mut newest = newest.clone();
-            // What was taken from the back of a list that has vanished since goes behind the new one.
+            // What was taken from the back of a list that vanished goes behind the new one.
             if amaquet.lists.get(list).is_some_and(|it| it.lost_pops == 0) {
                 in_order(&mut newest, &item)?;
             }
