@@ -560,6 +560,9 @@ pub struct QueueExplanation {
     pub groups_held: u64,
     /// What the queue's script said when it failed last since the start.
     pub last_script_error: Option<String>,
+    /// The message that a consumer could not be given last since the start, because its protocol
+    /// cannot carry it.
+    pub last_unfit: Option<MessageId>,
     /// Throttles that apply to it.
     pub throttles: Vec<ThrottleSummary>,
     /// The message asked about: `None` when none was asked for.

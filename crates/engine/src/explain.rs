@@ -76,6 +76,7 @@ impl Engine {
             next_lease_end_at: queue.leases.next_end(),
             groups_held: queue.groups.held(),
             last_script_error: queue.last_script_error(),
+            last_unfit: queue.last_unfit,
             throttles: self.queue_throttles(index),
             message,
         }

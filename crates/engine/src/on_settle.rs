@@ -24,6 +24,8 @@ pub(crate) struct SettleScratch {
     failed: Timed,
     extended: Timed,
     requeued: Vec<u64>,
+    /// Those whose delivery does not count.
+    uncounted: Vec<u64>,
     /// Some message went back to its place.
     came_back: bool,
 }
@@ -96,6 +98,7 @@ impl Engine {
                 | Settlement::Fail { .. }
                 | Settlement::Requeue
                 | Settlement::Unsent { .. }
+                | Settlement::Unfit { .. }
                 | Settlement::Reject
                 | Settlement::Nack { .. }
                 | Settlement::Extend { .. } => Err(SettleError::MessageNotFound),
@@ -152,12 +155,15 @@ impl Engine {
         let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
         let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
         match item.settlement {
-            Settlement::Unsent {
-                consumer,
-                deliveries,
-                redrives,
-            } if lease_of != (consumer, deliveries, redrives) => {
+            Settlement::Unsent { .. } | Settlement::Unfit { .. }
+                if item.settlement.of_lease() != Some(lease_of) =>
+            {
                 return Err(SettleError::MessageNotFound);
+            }
+            Settlement::Unfit { pause_ms, .. } => {
+                queue.set_unfit(lease.slot, now.after_ms(pause_ms));
+                scratch.uncounted.extend(position);
+                scratch.came_back = true;
             }
             Settlement::Ack => {
                 queue.preserve(lease.slot);
@@ -298,6 +304,7 @@ impl Engine {
         scratch.spent.clear();
         self.write_timed(cx, index, Kind::Failed, &mut scratch.failed);
         self.write_requeued(cx, index, &mut scratch.requeued);
+        self.write_returned(cx, index, &mut scratch.uncounted);
         if let Some(to) = self.dead_letters_of(index)
             && !scratch.dead.is_empty()
         {
@@ -346,6 +353,26 @@ impl Engine {
             begin(&mut self.record, Kind::Requeued, queue.identity.id, cx.now);
             put_positions(&mut self.record, positions);
             self.queues.at_mut(index).last_lsn = self.append(cx);
+        }
+        positions.clear();
+    }
+
+    /// Writes that leases ended without a delivery.
+    pub(crate) fn write_returned(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+        positions: &mut Vec<u64>,
+    ) {
+        let queue = self.queues.at(index);
+        if !positions.is_empty() && queue.remembers_deliveries() {
+            begin(&mut self.record, Kind::Returned, queue.identity.id, cx.now);
+            put_positions(&mut self.record, positions);
+            let end = self.append(cx);
+            let queue = self.queues.at_mut(index);
+            if queue.config.durability == DeliveryDurability::Committed {
+                queue.last_lsn = end;
+            }
         }
         positions.clear();
     }

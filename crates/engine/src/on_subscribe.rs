@@ -4,12 +4,8 @@ use crate::consumers::{Standing, Terms};
 use crate::engine::{Cx, Engine};
 use crate::queue::entries::Flags;
 use crate::queues::QueueIndex;
-use crate::record::{Kind, begin, put_positions};
 use crate::throttle::{Outcome, check_declarations};
-use crate::{
-    ConnId, DeliveryBatch, DeliveryDurability, Event, SubId, SubscribeError, SubscribeSpec,
-    TopologyError,
-};
+use crate::{ConnId, DeliveryBatch, Event, SubId, SubscribeError, SubscribeSpec, TopologyError};
 
 impl Engine {
     pub(crate) fn on_subscribe(&mut self, cx: &mut Cx<'_>, sub: SubId, spec: &SubscribeSpec) {
@@ -193,16 +189,7 @@ impl Engine {
             came_back = true;
             self.unhold(batch.consumer, lease.slot);
         }
-        let queue = self.queues.at(index);
-        if !positions.is_empty() && queue.remembers_deliveries() {
-            begin(&mut self.record, Kind::Returned, queue.identity.id, cx.now);
-            put_positions(&mut self.record, &positions);
-            let end = self.append(cx);
-            let queue = self.queues.at_mut(index);
-            if queue.config.durability == DeliveryDurability::Committed {
-                queue.last_lsn = end;
-            }
-        }
+        self.write_returned(cx, index, &mut positions);
         if came_back {
             self.make_way(cx, index);
         }

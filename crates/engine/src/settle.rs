@@ -96,6 +96,19 @@ pub enum Settlement {
         /// [`crate::DeliveryItem::redrives`]: a redrive counts deliveries from the start.
         redrives: u32,
     },
+    /// A delivery that cannot be passed on to this consumer, whoever else may take it: the lease
+    /// ends as by [`Self::Unsent`] and is not counted, and the message waits before it is offered
+    /// again, so that the consumer gets others meanwhile.
+    Unfit {
+        /// [`crate::DeliveryBatch::consumer`]
+        consumer: u64,
+        /// [`crate::DeliveryItem::deliveries`]
+        deliveries: u32,
+        /// [`crate::DeliveryItem::redrives`]
+        redrives: u32,
+        /// How long it waits.
+        pause_ms: u64,
+    },
     /// Straight to the dead-letter queue; dropped when there is none.
     Reject,
     /// Not done, by a client of AMQP or FireMQ. On a queue of theirs: back to its old position, or
@@ -126,6 +139,32 @@ pub enum SettleError {
     Forbidden,
 }
 
+impl Settlement {
+    /// The lease that it speaks of, where it names one: consumer, deliveries, redrives.
+    pub(crate) const fn of_lease(self) -> Option<(u64, u32, u32)> {
+        match self {
+            Self::Unsent {
+                consumer,
+                deliveries,
+                redrives,
+            }
+            | Self::Unfit {
+                consumer,
+                deliveries,
+                redrives,
+                pause_ms: _,
+            } => Some((consumer, deliveries, redrives)),
+            Self::Ack
+            | Self::Fail { .. }
+            | Self::Requeue
+            | Self::Reject
+            | Self::Nack { .. }
+            | Self::Extend { .. }
+            | Self::Refused(_) => None,
+        }
+    }
+}
+
 impl SettleItem {
     /// What a nack means, on a queue that AMQP or FireMQ declared or on one that Fila made.
     pub(crate) fn on_queue_of(&self, declared: bool) -> Self {
@@ -140,6 +179,7 @@ impl SettleItem {
             | Settlement::Fail { .. }
             | Settlement::Requeue
             | Settlement::Unsent { .. }
+            | Settlement::Unfit { .. }
             | Settlement::Reject
             | Settlement::Extend { .. }
             | Settlement::Refused(_)) => other,

@@ -169,6 +169,8 @@ pub(crate) struct Queue {
     pub(super) aside: u32,
     /// Its scripts and what waits for them.
     pub(crate) hooks: Option<Box<Hooks>>,
+    /// Leader: the newest message that some consumer could not take.
+    pub(crate) last_unfit: Option<MessageId>,
     /// Classified messages dropped since the start, as their key was remembered from another one.
     pub(crate) late_duplicates: u64,
     /// Not-before times of messages that are behind their group's head, parked, stopped or aside.
@@ -248,6 +250,7 @@ impl Queue {
             deciding: SteadyMap::new(hasher.clone()),
             aside: 0,
             hooks: None,
+            last_unfit: None,
             late_duplicates: 0,
             behind_due: SteadyMap::new(hasher.clone()),
             group_of: SteadyMap::new(hasher.clone()),
@@ -407,6 +410,16 @@ impl Queue {
         }
         self.add_pending(slot);
         self.settle_place(slot, due);
+    }
+
+    /// Leader: a leased message was not delivered, as its consumer cannot take it: it is offered
+    /// again at `due`.
+    pub(crate) fn set_unfit(&mut self, slot: Slot, due: Millis) {
+        self.preserve(slot);
+        let entry = self.entries.at_mut(slot);
+        entry.deliveries = entry.deliveries.saturating_sub(1);
+        self.last_unfit = Some(entry.id);
+        self.give_back(slot, Some(due));
     }
 
     /// A message leaves for good; it is already out of lane and waiting list. A waiting message of

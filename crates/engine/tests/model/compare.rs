@@ -198,6 +198,7 @@ impl Model {
             next_lease_end_at: queue.messages.iter().filter_map(|m| m.lease()?.end).min(),
             groups_held: groups.len() as u64,
             last_script_error: None,
+            last_unfit: None,
             throttles: Vec::new(),
             message: message.map(|id| self.place(queue, id)),
         }

@@ -244,6 +244,7 @@ impl Model {
                 return Ok(end);
             }
             Settlement::Nack { .. } => panic!("the model nacks nothing"),
+            Settlement::Unfit { .. } => panic!("the model passes nothing over"),
             Settlement::Refused(error) => return Err(error),
         }
         Ok(Millis(0))

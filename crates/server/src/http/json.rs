@@ -269,6 +269,7 @@ pub(super) fn explanation(explanation: &QueueExplanation) -> Value {
         "next_lease_end_at_ms": explanation.next_lease_end_at.map(|at| at.0),
         "groups_held": explanation.groups_held,
         "last_script_error": explanation.last_script_error,
+        "last_unfit_message": explanation.last_unfit.map(|id| id.to_string()),
         "throttles": explanation.throttles.iter().map(throttle).collect::<Vec<_>>(),
         "message": explanation.message.as_ref().map(place),
     })

@@ -3,9 +3,7 @@
 //! Head and body are written straight from the engine's buffers into the output. Messages of other
 //! doors are converted in between.
 
-use tanda_engine::{
-    DeliveryBatch, DeliveryItem, Held, Request, SettleItem, SettleQueue, Settlement,
-};
+use tanda_engine::{DeliveryBatch, DeliveryItem, Request, SettleItem, SettleQueue, Settlement};
 use tanda_wire::firemq::consume::{Cancelled, Deliver, GetOk};
 use tanda_wire::firemq::frame::{FrameTooLarge, Framing, write_head};
 
@@ -35,10 +33,10 @@ impl Open {
         };
         let (id, no_ack) = (sub.id, sub.no_ack);
         let frame_max = link.frame_max;
-        let mut too_large = None;
+        let mut unfit = Vec::new();
         link.outbound.deliveries(batch.budget_bytes(), |out| {
             let mut scratch = FireScratch::default();
-            for (at, item) in batch.items.iter().enumerate() {
+            for item in &batch.items {
                 let to = To {
                     number: id,
                     tag: self.last_tag + 1,
@@ -46,9 +44,9 @@ impl Open {
                     frame_max,
                 };
                 let message = to_fire(batch, item, frame_max as usize, &mut scratch);
-                if let Err(error) = write_deliver(out, to, item, &message) {
-                    too_large = Some((at, error));
-                    break;
+                if write_deliver(out, to, item, &message).is_err() {
+                    unfit.push(*item);
+                    continue;
                 }
                 self.last_tag = to.tag;
                 if !no_ack {
@@ -57,21 +55,31 @@ impl Open {
                 }
             }
         });
-        if let Some((at, error)) = too_large {
-            self.cancel_too_large(link, token, error);
-            let rest = batch.items.get(at..).unwrap_or_default();
-            self.give_back(link, batch, rest);
+        if !unfit.is_empty() {
+            self.pass_over(link, batch, &unfit);
+            // The peer has not spent this credit.
+            link.requests.push(Request::Grant {
+                sub: link.sub_id(token),
+                credit: u32::try_from(unfit.len()).unwrap_or(u32::MAX),
+            });
         }
     }
 
-    /// A message does not fit a frame: the subscription ends, so that others get it.
-    fn cancel_too_large(&mut self, link: &mut Link, token: u32, error: FrameTooLarge) {
-        let text = format!("a message of the queue is too large: {error}");
-        self.cancel(link, token, Fault::precondition(text));
-        link.requests.push(Request::Unsubscribe {
-            sub: link.sub_id(token),
-            held: Held::Keep,
+    /// Messages that fit no frame stay in the queue, for others; the peer gets what is behind them.
+    fn pass_over(&mut self, link: &mut Link, batch: &DeliveryBatch, items: &[DeliveryItem]) {
+        self.pool_freed += i64::try_from(items.len()).unwrap_or(0);
+        let items = items.iter().map(|item| SettleItem {
+            queue: SettleQueue::Id(batch.queue_id),
+            id: item.id,
+            settlement: Settlement::Unfit {
+                consumer: batch.consumer,
+                deliveries: item.deliveries,
+                redrives: item.redrives,
+                pause_ms: self.unfit.pause_ms(item.id),
+            },
         });
+        let items = items.collect();
+        Self::settle_now(link, items);
     }
 
     /// The broker ends a subscription. Who asked for that already hears the answer to it.
@@ -127,7 +135,7 @@ impl Open {
                 }
             }
             Err(error) => {
-                self.give_back(link, batch, &batch.items);
+                self.pass_over(link, batch, &batch.items);
                 let text = format!("the message is too large: {error}");
                 link.outbound.error(&Fault::precondition(text).of(rid));
             }

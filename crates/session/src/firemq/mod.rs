@@ -54,6 +54,7 @@ mod replies;
 mod settle;
 mod subscribe;
 mod topology;
+mod unfit;
 
 #[cfg(test)]
 mod tests;

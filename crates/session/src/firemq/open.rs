@@ -14,6 +14,7 @@ use super::fault::Fault;
 use super::link::Link;
 use super::pending::Batch;
 use super::subscribe::Subs;
+use super::unfit::Unfit;
 use crate::heartbeat::Heartbeat;
 use crate::permits::Written;
 use crate::unacked::Unacked;
@@ -44,6 +45,7 @@ pub(super) struct Open {
     pub(super) settled: Vec<SettleItem>,
     /// How many messages of subscriptions were settled in this read.
     pub(super) pool_freed: i64,
+    pub(super) unfit: Unfit,
     /// The engine was told how many messages the peer may hold.
     pub(super) has_pool: bool,
     /// Queues of this connection, which have to be gone when it is closed.
@@ -69,6 +71,7 @@ impl Open {
             confirms: Confirms::default(),
             settled: Vec::new(),
             pool_freed: 0,
+            unfit: Unfit::default(),
             has_pool: false,
             exclusive: BTreeSet::new(),
             written: None,

@@ -157,6 +157,16 @@ fn parked_messages_tell_why_and_what_helps() {
 }
 
 #[test]
+fn a_message_that_a_door_cannot_carry_is_named() {
+    let counts = json!({"depth": 1, "ready": 0, "delayed": 1});
+    let sentences = queue(counts, json!({"last_unfit_message": "0190a1b2"}));
+    let told = sentences
+        .iter()
+        .any(|it| it.starts_with("Message 0190a1b2 does not fit a frame of FireMQ"));
+    assert!(told, "{sentences:?}");
+}
+
+#[test]
 fn every_place_of_a_message_is_told() {
     let id: MessageId = "0190163d-8694-739b-aea5-966c26f8ad91".parse().unwrap();
     let parked = json!({

@@ -22,6 +22,7 @@ impl View<'_> {
             self.throttles(),
             self.order(),
             self.parking(),
+            self.passed_over().into_iter().collect(),
         ];
         reasons.into_iter().flatten().collect()
     }
@@ -170,6 +171,14 @@ impl View<'_> {
             counted(groups, "ordering group"),
             self.name(),
         )]
+    }
+
+    fn passed_over(&self) -> Option<String> {
+        let id = self.answer.get("last_unfit_message")?.as_str()?;
+        Some(format!(
+            "Message {id} does not fit a frame of FireMQ: it was not given to a consumer of that \
+             door, and is offered again from time to time; consumers of other doors take it.",
+        ))
     }
 
     fn parking(&self) -> Vec<String> {

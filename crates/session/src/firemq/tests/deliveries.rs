@@ -1,6 +1,6 @@
 //! `deliver`, `get` and `get_ok`.
 
-use tanda_engine::{Event, Form, GetError, Got, Request, Take, TopologyCode};
+use tanda_engine::{Event, Form, GetError, Got, Request, Settlement, Take, TopologyCode};
 use tanda_wire::firemq::consume::{Get, Subscribe};
 use tanda_wire::firemq::{Properties, Value};
 
@@ -207,31 +207,33 @@ fn what_is_got_and_held_is_bounded() {
 }
 
 #[test]
-fn a_message_larger_than_a_frame_cancels_and_goes_to_others() {
+fn a_message_larger_than_a_frame_is_passed_over_and_stays_for_others() {
     for form in [Form::Fire, Form::Amqp] {
         let mut peer = small_frames();
         let token = peer.subscribe_q();
         let batch = large(form);
         peer.event(Event::Delivery { token, batch });
         let lines = peer.lines();
-        let line = "deliver sub=1 tag=1 exchange=ex key=key | small";
-        assert_eq!((lines.len(), &*lines[0]), (2, line));
-        let start = "cancelled sub=1 code=406 msg=a message of the queue is too large: a frame of ";
-        assert!(lines[1].starts_with(start), "{lines:?}");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines[0], "deliver sub=1 tag=1 exchange=ex key=key | small");
+        let behind = "deliver sub=1 tag=2 exchange=ex key=key | ";
+        assert!(lines[1].starts_with(behind), "{lines:?}");
         let requests = peer.requests();
         let [
-            Request::Unsubscribe {
-                held: tanda_engine::Held::Keep,
-                ..
-            },
             Request::Settle { batch, .. },
+            Request::Grant { credit: 1, .. },
             Request::Pool { .. },
         ] = &requests[..]
         else {
             panic!("{requests:?}")
         };
-        let ids: Vec<_> = batch.items.iter().map(|item| item.id).collect();
-        assert_eq!(ids, [id(2), id(3)]);
+        let [item] = &batch.items[..] else {
+            panic!("{batch:?}")
+        };
+        let Settlement::Unfit { pause_ms, .. } = item.settlement else {
+            panic!("{item:?}")
+        };
+        assert_eq!((item.id, pause_ms), (id(2), 1_000));
     }
 }
 
