@@ -154,12 +154,11 @@ impl Engine {
         // `None`: nothing of a transient message is written.
         let position = (!entry.flags.has(Flags::TRANSIENT)).then_some(entry.position);
         let lease_of = (lease.consumer, entry.deliveries, u32::from(entry.redrives));
+        let named = item.settlement.of_lease();
+        if named.is_some_and(|named| named != lease_of) {
+            return Err(SettleError::MessageNotFound);
+        }
         match item.settlement {
-            Settlement::Unsent { .. } | Settlement::Unfit { .. }
-                if item.settlement.of_lease() != Some(lease_of) =>
-            {
-                return Err(SettleError::MessageNotFound);
-            }
             Settlement::Unfit { pause_ms, .. } => {
                 queue.set_unfit(lease.slot, now.after_ms(pause_ms));
                 scratch.uncounted.extend(position);
@@ -175,11 +174,7 @@ impl Engine {
                 error: _,
                 retry_after_ms,
             } => {
-                let delay_ms = if lease.reclaim {
-                    retry_after_ms.or(Some(0))
-                } else {
-                    retry_after_ms
-                };
+                let delay_ms = retry_after_ms.or_else(|| lease.reclaim.then_some(0));
                 match self.fail(index, lease.slot, Retry { now, delay_ms }) {
                     Some(due) => {
                         scratch.failed.push(position, due);
