@@ -88,7 +88,5 @@ impl Items {
             lost <= unknown,
             "{lost} items are lost, {unknown} pops had no answer"
         );
-        let confirmed = known.confirmed.len();
-        println!("list: {confirmed} pushed, {lost} on their way at one of {unknown} pops");
     }
 }

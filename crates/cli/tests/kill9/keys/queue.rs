@@ -110,11 +110,6 @@ impl Queue {
         );
         let lost: Vec<_> = known.confirmed.difference(&known.popped).collect();
         assert!(lost.is_empty(), "confirmed and lost: {lost:?}");
-        println!(
-            "queue: {} pushed, {} acked",
-            known.confirmed.len(),
-            known.acked.len()
-        );
     }
 }
 
