@@ -292,6 +292,7 @@ checks! { amaquet, "amaquet_checks.py" over "amaquet":
     channels
     slow_subscribers_lose_events_and_are_told
     answers_come_out_of_order
+    what_a_lost_client_waited_for_stays
     broken_frames
     the_table_tells_all
     other_doors

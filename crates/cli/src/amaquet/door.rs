@@ -1,6 +1,6 @@
 //! Where the Amaquet door is, and why there is no connection to it.
 
-use std::env;
+use std::{env, io};
 
 use clap::Args;
 use tanda_client::{
@@ -18,6 +18,8 @@ const ADDR_ENV: &str = "TANDA_AMAQUET";
 const ADDR_DEFAULT: &str = "127.0.0.1:7272";
 const ADDR_DEFAULT_TLS: &str = "127.0.0.1:7273";
 const NODE_KEY_ENV: &str = "TANDA_AMAQUET_NODE_KEY";
+const NO_TLS_THERE: &str = "it does not speak TLS: name the door for TLS by --amaquet, or leave out \
+                            --tls and what implies it";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoorArgs {
@@ -102,10 +104,19 @@ impl Door {
         } else {
             error.to_string()
         };
-        let remedy = remedy(error).map(|remedy| format!("; {remedy}"));
+        let remedy = match self.target.is_encrypted() && is_end(error) {
+            true => Some(NO_TLS_THERE.to_owned()),
+            false => remedy(error),
+        };
+        let remedy = remedy.map(|remedy| format!("; {remedy}"));
         let remedy = remedy.unwrap_or_default();
         format!("cannot reach the Amaquet door at {addr}: {what}{remedy}")
     }
+}
+
+/// The door without TLS answers nothing to what is no frame: it closes.
+fn is_end(error: &ConnectError) -> bool {
+    matches!(error, ConnectError::Io(source) if source.kind() == io::ErrorKind::UnexpectedEof)
 }
 
 fn remedy(error: &ConnectError) -> Option<String> {
@@ -129,10 +140,7 @@ fn remedy(error: &ConnectError) -> Option<String> {
 
 const fn tls_remedy(problem: TlsProblem) -> Option<&'static str> {
     Some(match problem {
-        TlsProblem::NotTls => {
-            "it does not speak TLS: name the door for TLS by --amaquet, or leave out --tls and \
-             what implies it"
-        }
+        TlsProblem::NotTls => NO_TLS_THERE,
         TlsProblem::UnknownAuthority => {
             "nobody whom this client trusts has signed the broker's certificate: --ca FILE names \
              the authority that did"
