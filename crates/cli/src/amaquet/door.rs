@@ -18,8 +18,8 @@ const ADDR_ENV: &str = "TANDA_AMAQUET";
 const ADDR_DEFAULT: &str = "127.0.0.1:7272";
 const ADDR_DEFAULT_TLS: &str = "127.0.0.1:7273";
 const NODE_KEY_ENV: &str = "TANDA_AMAQUET_NODE_KEY";
-const NO_TLS_THERE: &str = "it does not speak TLS: name the door for TLS by --amaquet, or leave out \
-                            --tls and what implies it";
+const NO_TLS_THERE: &str = "it does not speak TLS: name the door for TLS by --amaquet, or leave \
+                            out --tls and what implies it";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoorArgs {
