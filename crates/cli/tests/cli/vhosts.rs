@@ -101,7 +101,7 @@ fn exchanges_and_bindings_are_listed_by_virtual_host() {
         those(&exchanges, "name", "events"),
         [&json!({
             "name": "events", "vhost": "shop", "type": "topic", "durable": true,
-            "auto_delete": true, "internal": true, "arguments": {},
+            "auto_delete": true, "internal": true, "arguments": {}, "watches": 0,
         })]
     );
     assert_eq!(broker.json("exchange list").as_array().unwrap().len(), 13);
