@@ -13,6 +13,7 @@
 //! decides the next thing, whatever its value, so that any change of an input is an input too.
 
 pub mod amaquet_decode;
+pub mod amaquet_session;
 pub mod amqp_decode;
 pub mod amqp_session;
 mod answers;
@@ -90,5 +91,9 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "firemq_session",
         run: firemq_session::run,
+    },
+    Target {
+        name: "amaquet_session",
+        run: amaquet_session::run,
     },
 ];

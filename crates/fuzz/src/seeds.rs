@@ -4,6 +4,7 @@
 //! stores what fuzzers found beyond them.
 
 mod amaquet;
+mod amaquet_session;
 mod amqp;
 mod amqp_session;
 mod firemq;
@@ -35,6 +36,7 @@ pub struct Seed {
 pub fn all() -> Vec<Seed> {
     let mut seeds = frames();
     seeds.extend(amaquet::all());
+    seeds.extend(amaquet_session::all());
     seeds.extend(amqp::all());
     seeds.extend(amqp_session::all());
     seeds.extend(sessions());

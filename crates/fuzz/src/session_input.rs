@@ -7,7 +7,7 @@
 
 mod admin_replies;
 mod answers;
-mod keys;
+pub(crate) mod keys;
 mod peer;
 mod topology_replies;
 

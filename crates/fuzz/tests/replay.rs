@@ -143,6 +143,11 @@ fn firemq_session() {
 }
 
 #[test]
+fn amaquet_session() {
+    replay("amaquet_session");
+}
+
+#[test]
 fn amqp_session() {
     replay("amqp_session");
 }

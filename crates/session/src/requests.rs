@@ -110,14 +110,14 @@ impl Requests {
     }
 
     /// The connection is gone: drops what has no meaning without it, and says `Disconnect` last,
-    /// unless the engine never heard of the connection.
-    pub(crate) fn on_gone(&mut self) {
+    /// unless the engine never heard of the connection: then it is false.
+    pub(crate) fn on_gone(&mut self) -> bool {
         self.unkeep();
         self.drained = 0;
         self.drained_due = None;
         if matches!(self.queue.front(), Some(Request::Connect { .. })) {
             self.queue.clear();
-            return;
+            return false;
         }
         self.queue.retain(|request| {
             !matches!(
@@ -127,6 +127,7 @@ impl Requests {
         });
         let conn = self.conn;
         self.queue.push_back(Request::Disconnect { conn });
+        true
     }
 }
 

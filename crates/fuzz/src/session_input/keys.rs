@@ -13,7 +13,7 @@ use crate::engine_replay::journal::MemJournal;
 
 /// The tables of a key's life, one after the other: none, all three, one less permission, one
 /// revoked. A key's secret is its name: `root` may do everything, `some` a part, `late` expires.
-pub(super) fn tables() -> &'static [Arc<KeyTable>] {
+pub(crate) fn tables() -> &'static [Arc<KeyTable>] {
     static TABLES: OnceLock<Vec<Arc<KeyTable>>> = OnceLock::new();
     TABLES.get_or_init(make)
 }

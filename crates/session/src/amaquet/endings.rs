@@ -2,7 +2,8 @@
 
 use tanda_engine::Millis;
 
-use super::active::Stop;
+use super::active::{Active, Stop};
+use super::subs::Subs;
 use super::{AmaquetSession, Closing, State};
 
 impl AmaquetSession {
@@ -30,10 +31,14 @@ impl AmaquetSession {
     pub fn close(&mut self) {
         self.partial = None;
         self.state = State::Gone;
-        self.link.give_all_back();
+        if self.link.is_connected {
+            self.link.give_all_back();
+        }
         self.link.outbound.shut();
+        self.link.active = Active::default();
+        self.link.subs = Subs::default();
         if core::mem::take(&mut self.link.is_connected) {
-            self.link.requests.on_gone();
+            self.link.was_connected = self.link.requests.on_gone();
         }
     }
 

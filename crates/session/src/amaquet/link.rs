@@ -45,6 +45,8 @@ pub(super) struct Link {
     pub(super) deferred_bytes: usize,
     /// The engine was or will be told of the connection.
     pub(super) is_connected: bool,
+    /// The same of a connection that is gone.
+    pub(super) was_connected: bool,
 }
 
 /// The virtual host that is served.

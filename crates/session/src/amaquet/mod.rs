@@ -29,7 +29,8 @@
 //!   it does.
 //! - Answers that took something and were not wholly written when the connection ended go back: the
 //!   item to its list, the lock to who waits for it, messages to their queue. Events that come
-//!   after [`crate::Session::close`] count as not written; offer them, too.
+//!   after [`crate::Session::close`] count as not written; what is not offered to the session any
+//!   more, its driver gives back.
 //! - A subscription that ends without its client's doing (its exchange was deleted, the permission
 //!   is gone) is answered once more, with the error.
 //! - Settings of queues that are left out are the broker's defaults; `max_attempts` 0 is without
@@ -130,6 +131,7 @@ impl AmaquetSession {
             deferred: VecDeque::new(),
             deferred_bytes: 0,
             is_connected: false,
+            was_connected: false,
         };
         Self {
             link,
@@ -192,7 +194,8 @@ impl AmaquetSession {
         self.tell(now);
         match self.state {
             State::Open | State::Closing(_) => self.link.on_event(event),
-            State::Gone => self.link.on_event_of_nobody(event),
+            State::Gone if self.link.was_connected => self.link.on_event_of_nobody(event),
+            State::Gone => {}
         }
         self.link.report_drained();
         self.heed_reading();
