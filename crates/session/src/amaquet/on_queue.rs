@@ -6,8 +6,9 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminRequest, GetSpec, MessageId, Permission, PublishBatch, PublishError, PublishItem,
     PublishTarget, Reclassify, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span,
-    Take,
+    Take, VhostId,
 };
+use tanda_wire::amaquet::ErrorCode;
 use tanda_wire::amaquet::command::{Command, PushedMessage, QueueNack, QueuePop, QueuePush};
 use tanda_wire::amaquet::envelope::Failure;
 
@@ -30,6 +31,14 @@ impl Link {
     )]
     pub(super) fn on_queue(&mut self, begun: Begun, command: &Command<'_>) -> Result<(), Failure> {
         match command {
+            Command::QueueCreate(_)
+            | Command::QueueStats(_)
+            | Command::QueueRedrive(_)
+            | Command::QueueDelete(_)
+                if self.vhost()? != VhostId::DEFAULT =>
+            {
+                Err(self.not_here(command.spec().name))
+            }
             Command::QueueCreate(it) => {
                 let request = AdminRequest::CreateQueue(Box::new(queue_settings::spec(it)?));
                 self.ask(begun, Call::Create(text(&it.queue)), request)
@@ -73,6 +82,17 @@ impl Link {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The engine does this in the default virtual host only, and would meet a queue of the same
+    /// name there.
+    fn not_here(&self, command: &str) -> Failure {
+        let vhost = &self.config.vhost;
+        let text = format!(
+            "{command} works in virtual host \"/\" only, and this door serves {vhost:?}: declare \
+             and delete its queues over AMQP or FireMQ"
+        );
+        Failure::new(ErrorCode::BadRequest, text)
     }
 
     fn on_push(&mut self, begun: Begun, push: &QueuePush<'_>) -> Result<(), Failure> {

@@ -316,3 +316,34 @@ fn the_virtual_host_is_found_by_its_name_first() {
         Some((tanda_engine::VhostId(3), "other"))
     );
 }
+
+#[test]
+fn what_the_engine_does_in_the_default_virtual_host_only_is_refused_elsewhere() {
+    let mut peer = Peer::with(AmaquetConfig {
+        vhost: "other".to_owned(),
+        ..config()
+    });
+    peer.send(&frame(Opcode::Command, 7, PING.as_bytes()));
+    peer.event(Event::Admin {
+        token: 1 << 31,
+        reply: Box::new(tanda_engine::AdminReply::Vhost(Ok(tanda_engine::VhostId(
+            3,
+        )))),
+    });
+    peer.read();
+    peer.requests();
+    for command in ["create", "stats", "redrive", "delete"] {
+        let payload = format!(r#"{{"command":"queue.{command}","queue":"q"}}"#);
+        peer.send(&frame(Opcode::Command, 8, payload.as_bytes()));
+        let answers = peer.read();
+        let [answer] = &answers[..] else {
+            panic!("{answers:?}")
+        };
+        let start = format!("queue.{command} works in virtual host");
+        assert!(
+            answer.contains("BAD_REQUEST") && answer.contains(&start),
+            "{answer}"
+        );
+        assert_eq!(peer.requests(), [""; 0]);
+    }
+}
