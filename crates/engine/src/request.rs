@@ -169,6 +169,62 @@ pub enum Request {
 }
 
 impl Request {
+    /// Where its answer goes, if it has one.
+    #[must_use]
+    pub const fn answer_to(&self) -> Option<ReplyTo> {
+        match self {
+            Self::Publish { reply, .. }
+            | Self::Settle { reply, .. }
+            | Self::Get { reply, .. }
+            | Self::Transaction { reply, .. }
+            | Self::Keys { reply, .. }
+            | Self::Admin { reply, .. } => Some(*reply),
+            Self::Subscribe { sub, .. } | Self::Watch { sub, .. } => Some(ReplyTo {
+                conn: sub.conn,
+                token: sub.token,
+            }),
+            Self::Connect { .. }
+            | Self::Disconnect { .. }
+            | Self::Drained { .. }
+            | Self::Grant { .. }
+            | Self::Unsubscribe { .. }
+            | Self::Pool { .. }
+            | Self::CancelWait { .. }
+            | Self::KeysUndelivered { .. }
+            | Self::GotUndelivered { .. }
+            | Self::Unwatch { .. }
+            | Self::WatchDrained { .. }
+            | Self::ScriptDone { .. } => None,
+        }
+    }
+
+    /// The connection that asks; a script is of none.
+    #[must_use]
+    pub const fn conn(&self) -> Option<ConnId> {
+        match self {
+            Self::Connect { conn, .. }
+            | Self::Disconnect { conn }
+            | Self::Drained { conn, .. }
+            | Self::GotUndelivered { conn, .. }
+            | Self::Pool { conn, .. } => Some(*conn),
+            Self::Publish { reply, .. }
+            | Self::Settle { reply, .. }
+            | Self::Get { reply, .. }
+            | Self::Transaction { reply, .. }
+            | Self::Admin { reply, .. }
+            | Self::Keys { reply, .. }
+            | Self::CancelWait { reply }
+            | Self::KeysUndelivered { reply, .. } => Some(reply.conn),
+            Self::Subscribe { sub, .. }
+            | Self::Watch { sub, .. }
+            | Self::Unwatch { sub }
+            | Self::WatchDrained { sub, .. }
+            | Self::Grant { sub, .. }
+            | Self::Unsubscribe { sub, .. } => Some(sub.conn),
+            Self::ScriptDone { .. } => None,
+        }
+    }
+
     /// Rough size in memory, for the bounds of the command channel.
     #[must_use]
     pub fn weight_bytes(&self) -> usize {

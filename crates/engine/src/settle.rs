@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{MessageId, Millis, QueueId, Span, VhostId};
+use crate::{DeliveryBatch, DeliveryItem, MessageId, Millis, QueueId, Span, VhostId};
 
 /// Settlements that arrived together and get one answer. Spans point into `data`.
 #[derive(Clone, Debug, Default)]
@@ -166,6 +166,20 @@ impl Settlement {
 }
 
 impl SettleItem {
+    /// A delivery that never reached its client.
+    #[must_use]
+    pub const fn unsent(batch: &DeliveryBatch, item: &DeliveryItem) -> Self {
+        Self {
+            queue: SettleQueue::Id(batch.queue_id),
+            id: item.id,
+            settlement: Settlement::Unsent {
+                consumer: batch.consumer,
+                deliveries: item.deliveries,
+                redrives: item.redrives,
+            },
+        }
+    }
+
     /// What a nack means, on a queue that AMQP or FireMQ declared or on one that Fila made.
     pub(crate) fn on_queue_of(&self, declared: bool) -> Self {
         let settlement = match self.settlement {

@@ -131,3 +131,69 @@ pub trait Session {
     /// Panics when the state contradicts itself. For tests and the simulator.
     fn assert_invariants(&self) {}
 }
+
+/// The methods of [`Session`] that every session has of its own, under the same names.
+macro_rules! own_methods {
+    () => {
+        fn on_bytes(&mut self, now: ::tanda_engine::Millis, input: &mut ::bytes::BytesMut) {
+            Self::on_bytes(self, now, input);
+        }
+
+        fn next_request(&mut self) -> Option<::tanda_engine::Request> {
+            Self::next_request(self)
+        }
+
+        fn on_refused(&mut self, request: ::tanda_engine::Request) {
+            Self::on_refused(self, request);
+        }
+
+        fn on_event(&mut self, now: ::tanda_engine::Millis, event: ::tanda_engine::Event) {
+            Self::on_event(self, now, event);
+        }
+
+        fn output(&mut self) -> &mut ::bytes::BytesMut {
+            Self::output(self)
+        }
+
+        fn on_written(&mut self, bytes: usize) {
+            Self::on_written(self, bytes);
+        }
+
+        fn on_timer(&mut self, now: ::tanda_engine::Millis) {
+            Self::on_timer(self, now);
+        }
+
+        fn next_deadline(&self) -> Option<::tanda_engine::Millis> {
+            Self::next_deadline(self)
+        }
+
+        fn wants_read(&self) -> bool {
+            Self::wants_read(self)
+        }
+
+        fn is_closing(&self) -> bool {
+            Self::is_closing(self)
+        }
+
+        fn held_bytes(&self) -> usize {
+            Self::held_bytes(self)
+        }
+
+        fn begin_shutdown(&mut self, now: ::tanda_engine::Millis) {
+            Self::begin_shutdown(self, now);
+        }
+
+        fn on_end(&mut self, now: ::tanda_engine::Millis) {
+            Self::on_end(self, now);
+        }
+
+        fn close(&mut self) {
+            Self::close(self);
+        }
+
+        fn assert_invariants(&self) {
+            Self::assert_invariants(self);
+        }
+    };
+}
+pub(crate) use own_methods;

@@ -34,10 +34,10 @@ const TEXTS_BYTES_MAX: usize = 16 << 20;
 /// The layout of a content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Form {
-    /// It came through Fila or Amaquet.
+    /// It came through Fila.
     #[default]
     Fila,
-    /// It came through AMQP 0-9-1.
+    /// It came through AMQP 0-9-1 or Amaquet.
     Amqp,
     /// It came through FireMQ.
     Fire,

@@ -364,28 +364,7 @@ fn check_written(header: FrameHeader, body: &[u8]) {
 
 /// The token of a request that is owed an answer.
 fn token(request: &Request) -> Option<u32> {
-    match request {
-        Request::Publish { reply, .. }
-        | Request::Settle { reply, .. }
-        | Request::Get { reply, .. }
-        | Request::Transaction { reply, .. }
-        | Request::Keys { reply, .. }
-        | Request::Admin { reply, .. } => Some(reply.token),
-        Request::Subscribe { sub, .. } => Some(sub.token),
-        Request::Connect { .. }
-        | Request::Disconnect { .. }
-        | Request::Drained { .. }
-        | Request::Grant { .. }
-        | Request::Unsubscribe { .. }
-        | Request::Pool { .. }
-        | Request::CancelWait { .. }
-        | Request::KeysUndelivered { .. }
-        | Request::GotUndelivered { .. }
-        | Request::Watch { .. }
-        | Request::Unwatch { .. }
-        | Request::WatchDrained { .. }
-        | Request::ScriptDone { .. } => None,
-    }
+    request.answer_to().map(|reply| reply.token)
 }
 
 /// Whether the session sends this request by itself and does not wait for its answer.

@@ -222,28 +222,9 @@ impl<D: Disk> Driver<D> {
                 continue;
             };
             bytes += request.weight_bytes();
-            let gone = match &request {
-                Request::Disconnect { conn } => Some(*conn),
-                Request::Connect { .. }
-                | Request::Drained { .. }
-                | Request::Publish { .. }
-                | Request::Settle { .. }
-                | Request::Subscribe { .. }
-                | Request::Grant { .. }
-                | Request::Unsubscribe { .. }
-                | Request::Get { .. }
-                | Request::Pool { .. }
-                | Request::Transaction { .. }
-                | Request::Admin { .. }
-                | Request::Keys { .. }
-                | Request::CancelWait { .. }
-                | Request::KeysUndelivered { .. }
-                | Request::GotUndelivered { .. }
-                | Request::Watch { .. }
-                | Request::Unwatch { .. }
-                | Request::WatchDrained { .. }
-                | Request::ScriptDone { .. } => None,
-            };
+            let gone = request
+                .conn()
+                .filter(|_| matches!(request, Request::Disconnect { .. }));
             self.node.handle(now, request);
             if let Some(conn) = gone {
                 for request in self.outboxes.close(conn) {

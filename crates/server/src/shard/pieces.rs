@@ -85,7 +85,7 @@ impl Pieces {
         if self.batches.is_empty() && !is_large(&request) {
             return Some(request);
         }
-        let conn = conn_of(&request);
+        let conn = request.conn();
         let mut batches = self.batches.iter_mut();
         if let Some(batch) = batches.find(|batch| Some(batch.conn) == conn) {
             batch.behind.push_back(request);
@@ -300,31 +300,6 @@ fn is_large(request: &Request) -> bool {
         | Request::ScriptDone { .. } => 0,
     };
     items > PIECE_ITEMS
-}
-
-fn conn_of(request: &Request) -> Option<ConnId> {
-    match request {
-        Request::Connect { conn, .. }
-        | Request::Disconnect { conn }
-        | Request::Drained { conn, .. }
-        | Request::GotUndelivered { conn, .. }
-        | Request::Pool { conn, .. } => Some(*conn),
-        Request::Publish { reply, .. }
-        | Request::Settle { reply, .. }
-        | Request::Get { reply, .. }
-        | Request::Transaction { reply, .. }
-        | Request::Admin { reply, .. }
-        | Request::Keys { reply, .. }
-        | Request::CancelWait { reply }
-        | Request::KeysUndelivered { reply, .. } => Some(reply.conn),
-        Request::Subscribe { sub, .. }
-        | Request::Watch { sub, .. }
-        | Request::Unwatch { sub }
-        | Request::WatchDrained { sub, .. }
-        | Request::Grant { sub, .. }
-        | Request::Unsubscribe { sub, .. } => Some(sub.conn),
-        Request::ScriptDone { .. } => None,
-    }
 }
 
 #[cfg(test)]

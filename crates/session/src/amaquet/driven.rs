@@ -2,51 +2,17 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use tanda_engine::{Event, KeyTable, Millis, Request, VhostId};
+use tanda_engine::{KeyTable, Millis, VhostId};
 use tanda_wire::amaquet::frame::HEADER_BYTES;
 use tanda_wire::amaquet::{Sender, Split, split_frame};
 
 use super::{AmaquetSession, Vhost};
 use crate::Session;
 use crate::audit::AuditEvent;
+use crate::session::own_methods;
 
 impl Session for AmaquetSession {
-    fn on_bytes(&mut self, now: Millis, input: &mut BytesMut) {
-        Self::on_bytes(self, now, input);
-    }
-
-    fn next_request(&mut self) -> Option<Request> {
-        Self::next_request(self)
-    }
-
-    fn on_refused(&mut self, request: Request) {
-        Self::on_refused(self, request);
-    }
-
-    fn on_event(&mut self, now: Millis, event: Event) {
-        Self::on_event(self, now, event);
-    }
-
-    fn output(&mut self) -> &mut BytesMut {
-        Self::output(self)
-    }
-
-    fn on_written(&mut self, bytes: usize) {
-        Self::on_written(self, bytes);
-    }
-
-    fn on_timer(&mut self, now: Millis) {
-        Self::on_timer(self, now);
-    }
-
-    fn next_deadline(&self) -> Option<Millis> {
-        Self::next_deadline(self)
-    }
-
-    fn wants_read(&self) -> bool {
-        Self::wants_read(self)
-    }
+    own_methods!();
 
     fn announced_bytes(&self, input: &[u8]) -> Option<usize> {
         let max = self.link.config.limits.max_payload;
@@ -56,28 +22,8 @@ impl Session for AmaquetSession {
         }
     }
 
-    fn is_closing(&self) -> bool {
-        Self::is_closing(self)
-    }
-
-    fn held_bytes(&self) -> usize {
-        Self::held_bytes(self)
-    }
-
-    fn begin_shutdown(&mut self, now: Millis) {
-        Self::begin_shutdown(self, now);
-    }
-
     fn on_overload(&mut self, now: Millis) {
         Self::begin_shutdown(self, now);
-    }
-
-    fn on_end(&mut self, now: Millis) {
-        Self::on_end(self, now);
-    }
-
-    fn close(&mut self) {
-        Self::close(self);
     }
 
     fn on_keys(&mut self, now: Millis, keys: &Arc<KeyTable>) {
@@ -95,9 +41,5 @@ impl Session for AmaquetSession {
             Vhost::Known(vhost) => Some((vhost, &self.link.config.vhost)),
             Vhost::Asked | Vhost::Missing => None,
         }
-    }
-
-    fn assert_invariants(&self) {
-        Self::assert_invariants(self);
     }
 }

@@ -156,28 +156,7 @@ impl AmaquetSession {
     /// See [`crate::Session::on_refused`]. What the peer can repeat is answered with OVERLOADED;
     /// the rest is offered again by `next_request` after [`AmaquetSession::next_deadline`].
     pub fn on_refused(&mut self, request: Request) {
-        let token = match &request {
-            Request::Publish { reply, .. }
-            | Request::Settle { reply, .. }
-            | Request::Get { reply, .. }
-            | Request::Transaction { reply, .. }
-            | Request::Keys { reply, .. }
-            | Request::Admin { reply, .. } => Some(reply.token),
-            Request::Connect { .. }
-            | Request::Disconnect { .. }
-            | Request::Drained { .. }
-            | Request::Subscribe { .. }
-            | Request::Grant { .. }
-            | Request::Unsubscribe { .. }
-            | Request::Pool { .. }
-            | Request::CancelWait { .. }
-            | Request::KeysUndelivered { .. }
-            | Request::GotUndelivered { .. }
-            | Request::Watch { .. }
-            | Request::Unwatch { .. }
-            | Request::WatchDrained { .. }
-            | Request::ScriptDone { .. } => None,
-        };
+        let token = request.answer_to().map(|reply| reply.token);
         match token.and_then(|token| self.link.active.remove(token)) {
             Some(entry) => {
                 let failure = self.link.overloaded("the broker has no room for more now");

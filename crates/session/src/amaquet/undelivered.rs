@@ -1,8 +1,7 @@
 //! Answers that took something and never reached their client: it goes back.
 
 use tanda_engine::{
-    DeliveryBatch, DeliveryItem, KeyAnswer, Millis, Request, SettleBatch, SettleItem, SettleQueue,
-    Settlement, VhostId,
+    DeliveryBatch, DeliveryItem, KeyAnswer, Millis, Request, SettleBatch, SettleItem, VhostId,
 };
 
 use super::link::Link;
@@ -52,15 +51,10 @@ impl Link {
             return self.give_back_of_gone(lot);
         };
         // It may ask for them again.
-        let items = batch.items.iter().map(|item| SettleItem {
-            queue: SettleQueue::Id(batch.queue_id),
-            id: item.id,
-            settlement: Settlement::Unsent {
-                consumer: batch.consumer,
-                deliveries: item.deliveries,
-                redrives: item.redrives,
-            },
-        });
+        let items = batch
+            .items
+            .iter()
+            .map(|item| SettleItem::unsent(&batch, item));
         let batch = SettleBatch {
             items: items.collect(),
             ..SettleBatch::default()

@@ -1,8 +1,7 @@
 //! What the engine says, as frames.
 
 use tanda_engine::{
-    DeliveryBatch, Event, GetError, Got, SettleItem, SettleQueue, Settlement, SubscribeError,
-    SubscriptionEnd,
+    DeliveryBatch, Event, GetError, Got, SettleItem, SubscribeError, SubscriptionEnd,
 };
 use tanda_wire::amqp::{Arguments, MethodId, ReplyCode, ShortStr, basic};
 
@@ -332,14 +331,9 @@ fn subscribe_fault(link: &Link, queue: &str, error: SubscribeError) -> Fault {
 /// Messages that were on their way to a consumer that is gone.
 pub(super) fn give_back(link: &mut Link, batch: &DeliveryBatch) {
     link.outbound.count_drained(batch.budget_bytes());
-    let items = batch.items.iter().map(|item| SettleItem {
-        queue: SettleQueue::Id(batch.queue_id),
-        id: item.id,
-        settlement: Settlement::Unsent {
-            consumer: batch.consumer,
-            deliveries: item.deliveries,
-            redrives: item.redrives,
-        },
-    });
+    let items = batch
+        .items
+        .iter()
+        .map(|item| SettleItem::unsent(batch, item));
     Open::settle_now(link, items.collect());
 }

@@ -174,34 +174,14 @@ impl FilaSession {
     /// What the peer can repeat is answered with `ChannelFull`; the rest is offered again by
     /// `next_request` after [`FilaSession::next_deadline`].
     pub fn on_refused(&mut self, request: Request) {
-        let token = match &request {
-            Request::Publish { reply, .. }
-            | Request::Settle { reply, .. }
-            | Request::Get { reply, .. }
-            | Request::Transaction { reply, .. }
-            | Request::Keys { reply, .. }
-            | Request::Admin { reply, .. } => reply.token,
-            Request::Subscribe { sub, .. } => sub.token,
-            Request::Connect { .. }
-            | Request::Disconnect { .. }
-            | Request::Drained { .. }
-            | Request::Grant { .. }
-            | Request::Unsubscribe { .. }
-            | Request::Pool { .. }
-            | Request::CancelWait { .. }
-            | Request::KeysUndelivered { .. }
-            | Request::GotUndelivered { .. }
-            | Request::Watch { .. }
-            | Request::Unwatch { .. }
-            | Request::WatchDrained { .. }
-            | Request::ScriptDone { .. } => {
-                return self.link.requests.keep(self.link.now, request);
+        let token = request.answer_to().map(|reply| reply.token);
+        match token.filter(|token| *token != Slots::NO_ANSWER) {
+            None => self.link.requests.keep(self.link.now, request),
+            Some(token) => {
+                if let Some(entry) = self.link.slots.remove(token) {
+                    self.link.channel_full(entry.request_id);
+                }
             }
-        };
-        if token == Slots::NO_ANSWER {
-            self.link.requests.keep(self.link.now, request);
-        } else if let Some(entry) = self.link.slots.remove(token) {
-            self.link.channel_full(entry.request_id);
         }
         self.after_input();
     }

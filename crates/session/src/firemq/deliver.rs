@@ -150,15 +150,7 @@ impl Open {
         items: &[DeliveryItem],
     ) {
         self.pool_freed += i64::try_from(items.len()).unwrap_or(0);
-        let items = items.iter().map(|item| SettleItem {
-            queue: SettleQueue::Id(batch.queue_id),
-            id: item.id,
-            settlement: Settlement::Unsent {
-                consumer: batch.consumer,
-                deliveries: item.deliveries,
-                redrives: item.redrives,
-            },
-        });
+        let items = items.iter().map(|item| SettleItem::unsent(batch, item));
         Self::settle_now(link, items.collect());
     }
 }

@@ -2,51 +2,17 @@
 
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use tanda_engine::{Event, Millis, Request, VhostId};
+use tanda_engine::{Millis, VhostId};
 use tanda_wire::firemq::frame::{LENGTH_BYTES, Split, split_frame};
 
 use super::{FireSession, State};
 use crate::Session;
 use crate::audit::AuditEvent;
 use crate::login::{Identity, Login, LoginError};
+use crate::session::own_methods;
 
 impl Session for FireSession {
-    fn on_bytes(&mut self, now: Millis, input: &mut BytesMut) {
-        Self::on_bytes(self, now, input);
-    }
-
-    fn next_request(&mut self) -> Option<Request> {
-        Self::next_request(self)
-    }
-
-    fn on_refused(&mut self, request: Request) {
-        Self::on_refused(self, request);
-    }
-
-    fn on_event(&mut self, now: Millis, event: Event) {
-        Self::on_event(self, now, event);
-    }
-
-    fn output(&mut self) -> &mut BytesMut {
-        Self::output(self)
-    }
-
-    fn on_written(&mut self, bytes: usize) {
-        Self::on_written(self, bytes);
-    }
-
-    fn on_timer(&mut self, now: Millis) {
-        Self::on_timer(self, now);
-    }
-
-    fn next_deadline(&self) -> Option<Millis> {
-        Self::next_deadline(self)
-    }
-
-    fn wants_read(&self) -> bool {
-        Self::wants_read(self)
-    }
+    own_methods!();
 
     fn wants_input(&self) -> bool {
         Self::wants_input(self)
@@ -64,28 +30,8 @@ impl Session for FireSession {
             .then(|| LENGTH_BYTES + u32::from_be_bytes(*len) as usize)
     }
 
-    fn is_closing(&self) -> bool {
-        Self::is_closing(self)
-    }
-
-    fn held_bytes(&self) -> usize {
-        Self::held_bytes(self)
-    }
-
-    fn begin_shutdown(&mut self, now: Millis) {
-        Self::begin_shutdown(self, now);
-    }
-
     fn on_overload(&mut self, now: Millis) {
         Self::on_overload(self, now);
-    }
-
-    fn on_end(&mut self, now: Millis) {
-        Self::on_end(self, now);
-    }
-
-    fn close(&mut self) {
-        Self::close(self);
     }
 
     fn take_audit(&mut self) -> Vec<AuditEvent> {
@@ -115,9 +61,5 @@ impl Session for FireSession {
 
     fn on_alarm(&mut self, now: Millis, reason: Option<&str>) {
         self.set_alarm(now, reason);
-    }
-
-    fn assert_invariants(&self) {
-        Self::assert_invariants(self);
     }
 }
