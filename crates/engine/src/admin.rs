@@ -15,6 +15,8 @@ pub enum AdminRequest {
     CreateQueue(Box<QueueSpec>),
     /// Change a queue's mutable policies.
     UpdateQueue {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name.
         name: String,
         /// The changes.
@@ -29,21 +31,29 @@ pub enum AdminRequest {
     },
     /// Delete a queue and its dead-letter queue with all their messages.
     DeleteQueue {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name.
         name: String,
     },
     /// Delete a queue's pending messages; leased ones stay.
     PurgeQueue {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name; may be a dead-letter queue.
         name: String,
     },
     /// A queue's statistics.
     QueueStats {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name.
         name: String,
     },
     /// A queue's policies and counters, without its keys.
     InspectQueue {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name.
         name: String,
     },
@@ -63,10 +73,12 @@ pub enum AdminRequest {
         /// The values of the key.
         values: Vec<String>,
     },
-    /// All queues.
+    /// All queues of the default virtual host.
     ListQueues,
     /// Move dead letters back to the queue they came from.
     Redrive {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The dead-letter queue's name.
         name: String,
         /// At most this many of those present now; 0 = all.
@@ -97,6 +109,8 @@ pub enum AdminRequest {
     ClusterStatus,
     /// Why a queue, or one of its messages, is not being delivered now.
     Explain {
+        /// Its virtual host.
+        vhost: VhostId,
         /// The queue's name.
         name: String,
         /// One message.
@@ -222,7 +236,7 @@ impl AdminRequest {
             Self::CreateQueue(spec) => {
                 spec.name.len() + script(&spec.on_enqueue) + script(&spec.on_failure)
             }
-            Self::UpdateQueue { name, changes } => {
+            Self::UpdateQueue { name, changes, .. } => {
                 let change = |change: &Option<Option<String>>| change.as_ref().map_or(0, script);
                 name.len() + change(&changes.on_enqueue) + change(&changes.on_failure)
             }
@@ -231,10 +245,10 @@ impl AdminRequest {
                 on_failure,
             } => script(on_enqueue) + script(on_failure),
             Self::SetConfig { key, value } => key.len() + value.len(),
-            Self::DeleteQueue { name }
-            | Self::PurgeQueue { name }
-            | Self::QueueStats { name }
-            | Self::InspectQueue { name }
+            Self::DeleteQueue { name, .. }
+            | Self::PurgeQueue { name, .. }
+            | Self::QueueStats { name, .. }
+            | Self::InspectQueue { name, .. }
             | Self::Redrive { name, .. }
             | Self::ThrottleStats { name, .. }
             | Self::Explain { name, .. } => name.len(),
@@ -410,6 +424,8 @@ pub struct QueueNotFound;
 /// Why a queue was not created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CreateQueueError {
+    /// The virtual host is gone.
+    VhostNotFound,
     /// The name, or the name of its dead-letter queue, is taken.
     AlreadyExists,
     /// Names ending in `.dlq` belong to dead-letter queues.

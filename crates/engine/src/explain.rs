@@ -9,7 +9,7 @@ use crate::queue::leases::NEVER;
 use crate::queue::parking::NextTry;
 use crate::queues::QueueIndex;
 use crate::{
-    AdminReply, MessageId, MessagePlace, Millis, QueueExplanation, QueueNotFound, ReplyTo,
+    AdminReply, MessageId, MessagePlace, Millis, QueueExplanation, QueueNotFound, ReplyTo, VhostId,
 };
 
 /// Messages counted at most when asked how many go before one.
@@ -20,10 +20,10 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         reply: ReplyTo,
-        name: &str,
+        (vhost, name): (VhostId, &str),
         message: Option<MessageId>,
     ) {
-        let Some(index) = self.queues.find(name) else {
+        let Some(index) = self.queues.find_in(vhost, name) else {
             return self.answer(cx, reply, AdminReply::Explained(Err(QueueNotFound)));
         };
         let queue = self.queues.at(index);

@@ -26,23 +26,32 @@ impl Engine {
     pub(crate) fn on_admin(&mut self, cx: &mut Cx<'_>, to: ReplyTo, request: AdminRequest) {
         let reply = match request {
             AdminRequest::CreateQueue(spec) => return self.on_create_queue(cx, to, spec),
-            AdminRequest::UpdateQueue { name, changes } => {
-                return self.on_update_queue(cx, to, (name, changes));
-            }
+            AdminRequest::UpdateQueue {
+                vhost,
+                name,
+                changes,
+            } => return self.on_update_queue(cx, to, (vhost, name), changes),
             AdminRequest::CheckScripts {
                 on_enqueue,
                 on_failure,
             } => return self.on_check_scripts(cx, to, (on_enqueue, on_failure)),
-            AdminRequest::DeleteQueue { name } => AdminReply::Deleted(self.delete(cx, &name)),
-            AdminRequest::PurgeQueue { name } => return self.purge(cx, to, &name),
+            AdminRequest::DeleteQueue { vhost, name } => {
+                AdminReply::Deleted(self.delete(cx, (vhost, &name)))
+            }
+            AdminRequest::PurgeQueue { vhost, name } => {
+                return self.purge(cx, to, (vhost, &name));
+            }
             AdminRequest::Redrive {
+                vhost,
                 name,
                 count,
                 reclassify,
-            } => return self.redrive_queue(cx, to, &name, (count, reclassify)),
-            AdminRequest::Explain { name, message } => {
-                return self.explain(cx, to, &name, message);
-            }
+            } => return self.redrive_queue(cx, to, (vhost, &name), (count, reclassify)),
+            AdminRequest::Explain {
+                vhost,
+                name,
+                message,
+            } => return self.explain(cx, to, (vhost, &name), message),
             AdminRequest::ThrottleStats { name, top_buckets } => {
                 return self.throttle_stats(cx, to, (name, top_buckets));
             }
@@ -54,8 +63,12 @@ impl Engine {
                 let of = (name.as_str(), shared, values.as_slice());
                 AdminReply::ThrottleBucket(self.throttle_bucket(cx.now, of))
             }
-            AdminRequest::QueueStats { name } => return self.stats(cx, to, &name),
-            AdminRequest::InspectQueue { name } => AdminReply::Inspected(self.inspect(&name)),
+            AdminRequest::QueueStats { vhost, name } => {
+                return self.stats(cx, to, (vhost, &name));
+            }
+            AdminRequest::InspectQueue { vhost, name } => {
+                AdminReply::Inspected(self.inspect((vhost, &name)))
+            }
             AdminRequest::ListQueues => return self.list(cx, to),
             AdminRequest::SetConfig { key, value } => {
                 AdminReply::ConfigSet(self.set_config(cx, key, value))
@@ -155,15 +168,17 @@ impl Engine {
     /// Whether a queue could be created now.
     pub(crate) fn check_create(&self, spec: &QueueSpec) -> Result<(), CreateQueueError> {
         check_spec(spec, &self.config)?;
+        if self.topology.vhost_name(spec.vhost).is_none() {
+            return Err(CreateQueueError::VhostNotFound);
+        }
         if self.storage_full {
             return Err(CreateQueueError::Storage);
         }
         let dead_letters_name = format!("{}{DEAD_LETTER_SUFFIX}", spec.name);
-        if self
-            .queues
-            .find(&spec.name)
-            .or_else(|| self.queues.find(&dead_letters_name))
-            .is_some()
+        let both = [&spec.name, &dead_letters_name];
+        if both
+            .iter()
+            .any(|name| self.queues.find_in(spec.vhost, name).is_some())
         {
             return Err(CreateQueueError::AlreadyExists);
         }
@@ -184,7 +199,7 @@ impl Engine {
         let record = QueueRecord {
             id,
             dead_letters: QueueId(id.0 + 1),
-            vhost: VhostId::DEFAULT,
+            vhost: spec.vhost,
             name: spec.name.clone(),
             next_position: 1,
             dead_letters_next_position: 1,
@@ -256,10 +271,11 @@ impl Engine {
     /// Whether a queue could be changed so now.
     pub(crate) fn check_update(
         &self,
-        name: &str,
+        (vhost, name): (VhostId, &str),
         changes: &QueueChanges,
     ) -> Result<QueueIndex, UpdateQueueError> {
-        let index = self.queues.find(name).ok_or(UpdateQueueError::NotFound)?;
+        let found = self.queues.find_in(vhost, name);
+        let index = found.ok_or(UpdateQueueError::NotFound)?;
         if self.queues.at(index).is_dead_letter() {
             return Err(UpdateQueueError::ReservedName);
         }
@@ -277,7 +293,7 @@ impl Engine {
     pub(crate) fn update(
         &mut self,
         cx: &mut Cx<'_>,
-        name: &str,
+        name: (VhostId, &str),
         changes: &QueueChanges,
     ) -> Result<(), UpdateQueueError> {
         let index = self.check_update(name, changes)?;
@@ -303,8 +319,13 @@ impl Engine {
         Ok(())
     }
 
-    fn delete(&mut self, cx: &mut Cx<'_>, name: &str) -> Result<(), DeleteQueueError> {
-        let index = self.queues.find(name).ok_or(DeleteQueueError::NotFound)?;
+    fn delete(
+        &mut self,
+        cx: &mut Cx<'_>,
+        (vhost, name): (VhostId, &str),
+    ) -> Result<(), DeleteQueueError> {
+        let found = self.queues.find_in(vhost, name);
+        let index = found.ok_or(DeleteQueueError::NotFound)?;
         if self.queues.at(index).is_dead_letter() {
             return Err(DeleteQueueError::ReservedName);
         }
@@ -330,10 +351,10 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         reply: ReplyTo,
-        name: &str,
+        (vhost, name): (VhostId, &str),
         (count, reclassify): (u64, Reclassify),
     ) {
-        let error = match self.queues.find(name) {
+        let error = match self.queues.find_in(vhost, name) {
             None => RedriveError::NotFound,
             Some(index) if !self.queues.at(index).is_dead_letter() => {
                 RedriveError::NotDeadLetterQueue

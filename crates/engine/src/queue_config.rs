@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::{AmqpPolicy, Defaults};
+use crate::{AmqpPolicy, Defaults, VhostId};
 
 /// What a creator asks for. Zero and `None` mean "the broker's default".
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueSpec {
+    /// Where it is.
+    pub vhost: VhostId,
     /// 1..=255 bytes of UTF-8 without control characters.
     pub name: String,
     /// A script run on every enqueue.

@@ -73,8 +73,8 @@ pub struct VhostCounts {
 }
 
 impl Engine {
-    pub(crate) fn stats(&mut self, cx: &mut Cx<'_>, to: ReplyTo, name: &str) {
-        let Some(index) = self.queues.find(name) else {
+    pub(crate) fn stats(&mut self, cx: &mut Cx<'_>, to: ReplyTo, (vhost, name): (VhostId, &str)) {
+        let Some(index) = self.queues.find_in(vhost, name) else {
             return self.answer(cx, to, AdminReply::Stats(Err(QueueNotFound)));
         };
         let queue = Some(self.queues.at(index).identity.id);
@@ -128,8 +128,11 @@ impl Engine {
         })))
     }
 
-    pub(crate) fn inspect(&self, name: &str) -> Result<QueueDetails, QueueNotFound> {
-        let index = self.queues.find(name).ok_or(QueueNotFound)?;
+    pub(crate) fn inspect(
+        &self,
+        (vhost, name): (VhostId, &str),
+    ) -> Result<QueueDetails, QueueNotFound> {
+        let index = self.queues.find_in(vhost, name).ok_or(QueueNotFound)?;
         let queue = self.queues.at(index);
         let name_of = |index: QueueIndex| self.queues.at(index).identity.name.to_string();
         Ok(QueueDetails {

@@ -19,7 +19,7 @@ use tanda_engine::{
     Event, KeyKind, KeyPart, LeaseMode, Lsn, MaxLength, MessageId, MessagePlace,
     MissingThrottleKey, Moved, Ordering, Output, Overflow, PublishResult, QueueChanges, QueueSpec,
     Rebalancing, Reclassify, ReplyTo, Request, ScriptJob, SegmentUse, Settlement, Span, SubId,
-    SubscribeSpec, SurvivorCursor, ThrottleLimit, ThrottleSpec,
+    SubscribeSpec, SurvivorCursor, ThrottleLimit, ThrottleSpec, VhostId,
 };
 
 struct Random(u64);
@@ -327,9 +327,10 @@ impl World {
             self.take(&out);
             for name in SCRIPTED {
                 let name = name.to_owned();
-                if let AdminReply::Inspected(Ok(it)) =
-                    self.h.admin(AdminRequest::InspectQueue { name })
-                {
+                if let AdminReply::Inspected(Ok(it)) = self.h.admin(AdminRequest::InspectQueue {
+                    vhost: VhostId::DEFAULT,
+                    name,
+                }) {
                     self.unclassified += it.counts.unclassified;
                 }
             }
@@ -339,6 +340,7 @@ impl World {
     fn change_script(&mut self) {
         let keep = self.random.chance(80);
         let request = AdminRequest::UpdateQueue {
+            vhost: VhostId::DEFAULT,
             name: self.random.pick(&SCRIPTED).to_owned(),
             changes: Box::new(QueueChanges {
                 on_enqueue: Some(keep.then(|| self.random.pick(&SCRIPTS).to_owned())),
@@ -390,7 +392,10 @@ impl World {
         self.h.connect(conn);
         let queue = self.queue_or_dead_letters();
         let name = queue.clone();
-        let reply = self.h.admin(AdminRequest::InspectQueue { name });
+        let reply = self.h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        });
         if !matches!(reply, AdminReply::Inspected(Ok(_))) {
             return;
         }
@@ -448,11 +453,15 @@ impl World {
         let modes = [Reclassify::All, Reclassify::Unclassified, Reclassify::None];
         let request = match self.random.below(8) {
             0..=2 => AdminRequest::Redrive {
+                vhost: VhostId::DEFAULT,
                 name: format!("{name}.dlq"),
                 count: self.random.below(3),
                 reclassify: self.random.pick(&modes),
             },
-            3 => AdminRequest::PurgeQueue { name },
+            3 => AdminRequest::PurgeQueue {
+                vhost: VhostId::DEFAULT,
+                name,
+            },
             4 => AdminRequest::SetConfig {
                 key: name,
                 value: self.random.below(3).to_string(),
@@ -461,10 +470,12 @@ impl World {
                 pause_ms: self.random.below(9),
             }),
             6 if delete => AdminRequest::DeleteQueue {
+                vhost: VhostId::DEFAULT,
                 name: PASSING.to_owned(),
             },
             6 => AdminRequest::CreateQueue(Box::new(spec(PASSING, self.fast))),
             _ => AdminRequest::UpdateQueue {
+                vhost: VhostId::DEFAULT,
                 name,
                 changes: Box::new(QueueChanges {
                     max_attempts: Some(u32::try_from(1 + self.random.below(4)).unwrap()),
@@ -712,14 +723,24 @@ fn observe(h: &mut Harness, ids: &[MessageId], of: Of<'_>) -> Vec<String> {
     for queue in &queues {
         let name = queue.name.clone();
         seen.push(format!("{queue:?}"));
-        let stats = h.admin(AdminRequest::QueueStats { name: name.clone() });
+        let stats = h.admin(AdminRequest::QueueStats {
+            vhost: VhostId::DEFAULT,
+            name: name.clone(),
+        });
         seen.push(format!("{name}: {stats:?}"));
-        let details = h.admin(AdminRequest::InspectQueue { name: name.clone() });
+        let details = h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name: name.clone(),
+        });
         seen.push(format!("{details:?}"));
         for message in ids.iter().rev().take(80) {
             let message = Some(*message);
             let name = name.clone();
-            let place = h.admin(AdminRequest::Explain { name, message });
+            let place = h.admin(AdminRequest::Explain {
+                vhost: VhostId::DEFAULT,
+                name,
+                message,
+            });
             if let AdminReply::Explained(Ok(mut place)) = place {
                 if let Some(MessagePlace::Ready { ahead_in_key, .. }) = &mut place.message {
                     // How many of a page go before it is not known without reading that.

@@ -16,7 +16,7 @@ use harness::{CONN, Harness, Msg, batch, delivered_ids};
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, DeliveryBatch, EngineConfig, Event, LeaseMode, MaxLength,
     MessageId, Output, Overflow, QueueChanges, QueueCounts, QueueSpec, Reclassify, ReplyTo,
-    Request, ScriptFailure, Settlement, Span, SubId,
+    Request, ScriptFailure, Settlement, Span, SubId, VhostId,
 };
 
 struct Random(u64);
@@ -290,11 +290,16 @@ fn set_script(h: &mut Harness, text: &str) -> AdminReply {
     };
     let name = CLASSIFIED.to_owned();
     let changes = Box::new(changes);
-    h.admin(AdminRequest::UpdateQueue { name, changes })
+    h.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+        changes,
+    })
 }
 
 fn redrive(h: &mut Harness, name: &str, count: u64) -> AdminReply {
     h.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name: name.to_owned(),
         count,
         reclassify: Reclassify::All,
@@ -372,7 +377,13 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
         Step::Redrive(name, count) => format!("{:?}", redrive(h, name, *count)),
         Step::Purge(name) => {
             let name = name.clone();
-            format!("{:?}", h.admin(AdminRequest::PurgeQueue { name }))
+            format!(
+                "{:?}",
+                h.admin(AdminRequest::PurgeQueue {
+                    vhost: VhostId::DEFAULT,
+                    name
+                })
+            )
         }
         Step::Advance(ms) => {
             out = h.advance(*ms);

@@ -17,7 +17,7 @@ use harness::{Harness, Msg, delivered_ids, deliveries};
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, ConnId, DeliveryDurability, EngineConfig, Event, KeyKind,
     KeyPart, LeaseMode, MessageId, MissingOrderingKey, Ordering, Output, PublishResult,
-    QueueChanges, QueueSpec, Request, Settlement, Span, SubId,
+    QueueChanges, QueueSpec, Request, Settlement, Span, SubId, VhostId,
 };
 
 struct Random(u64);
@@ -266,12 +266,17 @@ impl World {
         let name = self.queue().to_owned();
         let request = match self.random.below(6) {
             0 | 1 => AdminRequest::Redrive {
+                vhost: VhostId::DEFAULT,
                 name: format!("{name}.dlq"),
                 count: self.random.below(3),
                 reclassify: tanda_engine::Reclassify::All,
             },
-            2 => AdminRequest::QueueStats { name },
+            2 => AdminRequest::QueueStats {
+                vhost: VhostId::DEFAULT,
+                name,
+            },
             3 => AdminRequest::Explain {
+                vhost: VhostId::DEFAULT,
                 name,
                 message: self.expected.keys().next().copied(),
             },
@@ -285,6 +290,7 @@ impl World {
                     ..QueueChanges::default()
                 };
                 AdminRequest::UpdateQueue {
+                    vhost: VhostId::DEFAULT,
                     name,
                     changes: Box::new(changes),
                 }

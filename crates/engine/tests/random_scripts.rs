@@ -19,7 +19,7 @@ use harness::{CONN, Harness, Msg, batch, settle_batch};
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, Event, KeyKind, KeyPart, MessageId, Millis, Ordering, Output,
     PublishResult, QueueChanges, QueueSpec, Reclassify, ReplyTo, Request, ScriptFailure, ScriptJob,
-    ScriptOutcome, Settlement, Span, SubId,
+    ScriptOutcome, Settlement, Span, SubId, VhostId,
 };
 
 struct Random(u64);
@@ -273,6 +273,7 @@ impl World {
         if self.random.chance(50) {
             let modes = [Reclassify::All, Reclassify::Unclassified, Reclassify::None];
             let request = AdminRequest::Redrive {
+                vhost: VhostId::DEFAULT,
                 name: name + ".dlq",
                 count: self.random.below(3),
                 reclassify: self.random.pick(&modes),
@@ -290,7 +291,11 @@ impl World {
             changes.on_failure = Some(Some(decide));
         }
         let changes = Box::new(changes);
-        self.admin(AdminRequest::UpdateQueue { name, changes });
+        self.admin(AdminRequest::UpdateQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+            changes,
+        });
     }
 
     fn restart(&mut self) {
@@ -312,7 +317,10 @@ impl World {
 
     fn counts(&mut self, name: &str) -> tanda_engine::QueueCounts {
         let name = name.to_owned();
-        match self.h.admin(AdminRequest::InspectQueue { name }) {
+        match self.h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        }) {
             AdminReply::Inspected(Ok(it)) => it.counts,
             other => panic!("{other:?}"),
         }
@@ -358,6 +366,7 @@ impl World {
         }
         for name in QUEUES {
             let reply = self.h.admin(AdminRequest::UpdateQueue {
+                vhost: VhostId::DEFAULT,
                 name: name.to_owned(),
                 changes: Box::new(QueueChanges {
                     on_enqueue: Some(Some("good".to_owned())),
@@ -367,6 +376,7 @@ impl World {
             });
             assert_eq!(reply, AdminReply::Updated(Ok(())));
             let reply = self.h.admin(AdminRequest::Redrive {
+                vhost: VhostId::DEFAULT,
                 name: format!("{name}.dlq"),
                 count: 0,
                 reclassify: Reclassify::All,

@@ -19,7 +19,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryDurability, EngineConfig, Event, KeyKind,
     KeyPart, LeaseMode, MessageId, Millis, MissingOrderingKey, MissingThrottleKey, Ordering,
     Output, QueueSpec, ReplyTo, Request, Settlement, Span, SubId, SubscribeSpec, ThrottleLimit,
-    ThrottleSpec,
+    ThrottleSpec, VhostId,
 };
 
 struct Rng(u64);
@@ -338,7 +338,10 @@ impl World {
 
     fn depth(&mut self, queue: &str) -> u64 {
         let name = queue.to_owned();
-        let request = AdminRequest::InspectQueue { name };
+        let request = AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        };
         let reply = ReplyTo {
             conn: harness::CONN,
             token: self.h.token(),

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, EngineConfig, Event, LeaseMode, MessageId,
     Millis, PublishBatch, PublishItem, PublishTarget, QueueSpec, ReplyTo, Request, SettleBatch,
-    SettleItem, SettleQueue, Settlement, Span, SubId, SubscribeSpec,
+    SettleItem, SettleQueue, Settlement, Span, SubId, SubscribeSpec, VhostId,
 };
 use tanda_node::{Node, NodeConfig};
 use tanda_wal::mem_disk::MemDisk;
@@ -282,7 +282,13 @@ impl World {
     /// Messages in the queue; `None` when there is no such queue.
     fn depth(&mut self) -> Option<u64> {
         let name = QUEUE.to_owned();
-        let (reply, request) = (self.reply(), AdminRequest::QueueStats { name });
+        let (reply, request) = (
+            self.reply(),
+            AdminRequest::QueueStats {
+                vhost: VhostId::DEFAULT,
+                name,
+            },
+        );
         self.handle(Request::Admin { reply, request });
         self.settle_down();
         let replies = core::mem::take(&mut self.events).into_iter();

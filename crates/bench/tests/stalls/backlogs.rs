@@ -27,7 +27,10 @@ fn a_queue_of_a_million_keys_is_deleted() {
     lab.create(queue());
     lab.publish(MILLION, KEYED);
     lab.measure();
-    let reply = lab.admin(AdminRequest::DeleteQueue { name: name() });
+    let reply = lab.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     assert_eq!(reply, AdminReply::Deleted(Ok(())));
     lab.report("a queue of 1 M keys, remembered for deduplication, is deleted");
 }
@@ -45,7 +48,10 @@ fn a_queue_of_delayed_messages_is_deleted() {
         },
     );
     lab.measure();
-    lab.admin(AdminRequest::DeleteQueue { name: name() });
+    lab.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     lab.report("a queue of 1 M delayed messages is deleted");
 }
 
@@ -70,7 +76,10 @@ fn a_purge() {
         if n == 1 {
             lab.handle(Request::Admin {
                 reply,
-                request: AdminRequest::PurgeQueue { name: name() },
+                request: AdminRequest::PurgeQueue {
+                    vhost: VhostId::DEFAULT,
+                    name: name(),
+                },
             });
         }
         lab.publish(MILLION, KEYED);
@@ -101,7 +110,10 @@ fn a_purge_of_groups() {
     lab.subscribe(CONN, LeaseMode::Timed);
     lab.run();
     lab.measure();
-    let reply = lab.admin(AdminRequest::PurgeQueue { name: name() });
+    let reply = lab.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     assert_eq!(reply, AdminReply::Purged(Ok(0)));
     lab.report("a queue of 1 M ordering groups, all of them leased, is purged");
 }
@@ -113,7 +125,10 @@ fn statistics_of_keys() {
     lab.create(queue());
     lab.publish(MILLION, KEYED);
     lab.measure();
-    let reply = lab.admin(AdminRequest::QueueStats { name: name() });
+    let reply = lab.admin(AdminRequest::QueueStats {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     assert!(matches!(reply, AdminReply::Stats(Ok(stats)) if stats.keys.len() == MILLION as usize));
     lab.report("statistics of 1 M keys");
 }
@@ -174,18 +189,23 @@ fn a_script_changes() {
         ..QueueChanges::default()
     };
     lab.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: name(),
         changes: Box::new(changes.clone()),
     });
     lab.report("another script, 1 M messages parked after timeouts");
     lab.measure();
     lab.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: name(),
         changes: Box::new(changes),
     });
     lab.report("another script, 1 M messages parked after failures");
     lab.measure();
-    lab.admin(AdminRequest::DeleteQueue { name: name() });
+    lab.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     lab.report("a queue of 1 M parked messages is deleted");
 }
 
@@ -203,6 +223,7 @@ fn a_redrive_that_leaves_all() {
     lab.measure();
     let name = format!("{QUEUE}.dlq");
     let reply = lab.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: Reclassify::None,

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, KeyKind, KeyPart, MissingThrottleKey, Request, SubscribeSpec,
-    ThrottleLimit, ThrottleSpec,
+    ThrottleLimit, ThrottleSpec, VhostId,
 };
 
 use crate::lab::{Lab, QUEUE, Shape, queue};
@@ -83,7 +83,10 @@ fn ended_in_each_way(kind: KeyKind, what: &str) {
     let mut lab = waiting(kind, what);
     lab.measure();
     let name = QUEUE.to_owned();
-    lab.admin(AdminRequest::DeleteQueue { name });
+    lab.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     lab.report(&format!("{what}: the queue is deleted"));
 }
 

@@ -147,6 +147,10 @@ impl Engine {
         let vhost = self.vhost_text(declare.vhost);
         let text = queue_text(&name, &vhost);
         let declared = Declared::check(declare, &text)?;
+        if self.topology.vhost_name(declare.vhost).is_none() {
+            let text = "the virtual host is gone".to_owned();
+            return Err(TopologyError::new(TopologyCode::NotFound, text));
+        }
         self.check_room_for_queue(&text)?;
         let record = QueueRecord {
             id: QueueId(self.queues.next_id),

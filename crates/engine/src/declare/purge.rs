@@ -55,8 +55,8 @@ impl Purge {
 
 impl Engine {
     /// As Fila and operators do.
-    pub(crate) fn purge(&mut self, cx: &mut Cx<'_>, to: ReplyTo, name: &str) {
-        match self.queues.find(name) {
+    pub(crate) fn purge(&mut self, cx: &mut Cx<'_>, to: ReplyTo, (vhost, name): (VhostId, &str)) {
+        match self.queues.find_in(vhost, name) {
             None => self.answer(cx, to, AdminReply::Purged(Err(QueueNotFound))),
             Some(index) => {
                 let job = self.purge_job(to, index, PurgedFor::Operator);

@@ -6,14 +6,14 @@ use super::{Purpose, QueueScripts, ScriptOutcome, ScriptTask};
 use crate::engine::{Cx, Engine};
 use crate::{
     AdminReply, CheckScriptsError, CreateQueueError, QueueChanges, QueueId, QueueSpec, ReplyTo,
-    UpdateQueueError,
+    UpdateQueueError, VhostId,
 };
 
 /// What is done once its scripts are checked.
 #[derive(Debug)]
 pub(super) enum Wanted {
     Create(Box<QueueSpec>),
-    Update(String, Box<QueueChanges>),
+    Update((VhostId, String), Box<QueueChanges>),
     Nothing,
 }
 
@@ -38,23 +38,24 @@ impl Engine {
         &mut self,
         cx: &mut Cx<'_>,
         to: ReplyTo,
-        (name, changes): (String, Box<QueueChanges>),
+        (vhost, name): (VhostId, String),
+        changes: Box<QueueChanges>,
     ) {
         let new = |change: &Option<Option<String>>| {
             let text = change.as_ref().and_then(|script| script.as_deref());
             text.map(Arc::from)
         };
         let (on_enqueue, on_failure) = (new(&changes.on_enqueue), new(&changes.on_failure));
-        match self.check_update(&name, &changes) {
+        match self.check_update((vhost, &name), &changes) {
             Err(error) => self.answer(cx, to, AdminReply::Updated(Err(error))),
             Ok(index) if on_enqueue.is_some() || on_failure.is_some() => {
                 let queue = self.queues.at(index);
                 let of = (queue.identity.id, Arc::clone(&queue.identity.name));
-                let wanted = Wanted::Update(name, changes);
+                let wanted = Wanted::Update((vhost, name), changes);
                 self.check_scripts(of, (on_enqueue, on_failure), (to, wanted));
             }
             Ok(_) => {
-                let updated = self.update(cx, &name, &changes);
+                let updated = self.update(cx, (vhost, &name), &changes);
                 self.answer(cx, to, AdminReply::Updated(updated));
             }
         }
@@ -127,8 +128,8 @@ impl Engine {
                 let refused = |problem| CheckScriptsError::Refused { problem };
                 AdminReply::ScriptsChecked(problem.map(refused).map_or(Ok(()), Err))
             }
-            (Wanted::Update(name, changes), None) => {
-                AdminReply::Updated(self.update(cx, &name, &changes))
+            (Wanted::Update((vhost, name), changes), None) => {
+                AdminReply::Updated(self.update(cx, (vhost, &name), &changes))
             }
         };
         self.answer(cx, to, reply);

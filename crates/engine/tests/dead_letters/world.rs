@@ -354,7 +354,10 @@ impl World {
 
     pub(crate) fn counts(&mut self, name: &str) -> QueueCounts {
         let name = name.to_owned();
-        match self.h.admin(AdminRequest::InspectQueue { name }) {
+        match self.h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        }) {
             AdminReply::Inspected(Ok(details)) => details.counts,
             other => panic!("{other:?}"),
         }
@@ -377,7 +380,10 @@ impl World {
             conn: CONN,
             token: self.h.token(),
         };
-        let request = AdminRequest::InspectQueue { name };
+        let request = AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        };
         let mut out = Vec::new();
         let (now, h) = (self.h.now, &mut self.h);
         let request = Request::Admin { reply, request };

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Event, QueueChanges, QueueNotFound, Redriven, ReplyTo, Request,
-    SubscriptionEnd,
+    SubscriptionEnd, VhostId,
 };
 
 use crate::model::Place;
@@ -23,7 +23,10 @@ impl World {
         let name = format!("q{number}{}", if dead { ".dlq" } else { "" });
         let found = self.model.queue(&name).is_some();
         let purged = found.then(|| self.model.purge(&name));
-        let reply = self.admin(AdminRequest::PurgeQueue { name });
+        let reply = self.admin(AdminRequest::PurgeQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        });
         assert_eq!(reply, AdminReply::Purged(purged.ok_or(QueueNotFound)));
     }
 
@@ -51,7 +54,11 @@ impl World {
         let found = self.model.queue(&name).is_some();
         self.model.update(&name, &changes);
         let changes = Box::new(changes);
-        let reply = self.admin(AdminRequest::UpdateQueue { name, changes });
+        let reply = self.admin(AdminRequest::UpdateQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+            changes,
+        });
         assert_eq!(reply == AdminReply::Updated(Ok(())), found, "{reply:?}");
     }
 
@@ -75,6 +82,7 @@ impl World {
         let redriven = self.model.redrive(name, count);
         let name = dead_letters;
         let reply = self.admin(AdminRequest::Redrive {
+            vhost: VhostId::DEFAULT,
             name,
             count,
             reclassify: tanda_engine::Reclassify::All,
@@ -97,7 +105,10 @@ impl World {
             conn: ADMIN,
             token: self.next_token,
         };
-        let request = AdminRequest::DeleteQueue { name };
+        let request = AdminRequest::DeleteQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        };
         let mut events = self.handle(Request::Admin { reply, request });
         let last = events.pop();
         let is_deleted = matches!(&last, Some(Event::Admin { reply, .. })

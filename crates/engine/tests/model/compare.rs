@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, KeyStats, MessageId, MessagePlace, QueueCounts, QueueExplanation,
-    QueueStats, QueueSummary,
+    QueueStats, QueueSummary, VhostId,
 };
 
 use crate::model::{Model, Place, Queue};
@@ -12,9 +12,10 @@ impl World {
     pub(crate) fn compare(&mut self) {
         let names: Vec<_> = self.model.queues.iter().map(|q| q.name.clone()).collect();
         for name in &names {
-            let AdminReply::Stats(Ok(mut seen)) =
-                self.admin(AdminRequest::QueueStats { name: name.clone() })
-            else {
+            let AdminReply::Stats(Ok(mut seen)) = self.admin(AdminRequest::QueueStats {
+                vhost: VhostId::DEFAULT,
+                name: name.clone(),
+            }) else {
                 panic!("statistics of {name}");
             };
             // Keys of several priorities stand there once for each.
@@ -53,6 +54,7 @@ impl World {
 
     fn compare_explanation(&mut self, name: &str, message: Option<MessageId>) {
         let request = AdminRequest::Explain {
+            vhost: VhostId::DEFAULT,
             name: name.to_owned(),
             message,
         };

@@ -2,7 +2,7 @@
 //! refused, who may use a queue, and when it goes. Texts are RabbitMQ's.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, DeclareQueue, GetError, SubscribeError, TopologyCode,
+    AdminReply, AdminRequest, DeclareQueue, GetError, SubscribeError, TopologyCode, VhostId,
 };
 use tanda_wire::amqp::Value;
 
@@ -414,6 +414,7 @@ fn policies_survive_restarts_and_snapshots() {
     ];
     b.declared(c, with_args("jobs", &entries));
     let before = b.admin(AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     });
     let AdminReply::Inspected(Ok(details)) = &before else {
@@ -437,6 +438,7 @@ fn policies_survive_restarts_and_snapshots() {
     b.snapshot();
     b.restart(0);
     let after = b.admin(AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     });
     assert_eq!(before, after);
@@ -575,6 +577,7 @@ fn fila_changes_what_applies_to_a_declared_queue() {
     let c = b.client();
     b.declared(c, durable("jobs"));
     let update = |changes| AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(changes),
     };
@@ -598,6 +601,7 @@ fn fila_changes_what_applies_to_a_declared_queue() {
     b.restart(0);
     assert!(b.exists(crate::broker::CLIENT, "jobs"));
     let deleted = b.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     });
     assert_eq!(deleted, AdminReply::Deleted(Ok(())));

@@ -10,7 +10,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, DeliveryItem, Event,
     Form, Got, LeaseMode, Lsn, MessageId, Millis, Output, PublishResult, QueueCounts, QueueSpec,
     QueueStats, Redriven, ReplyTo, Request, SettleError, SettleResult, Settlement, Span, SubId,
-    SubscribeSpec, ThrottleSpec,
+    SubscribeSpec, ThrottleSpec, VhostId,
 };
 
 use crate::harness::{Harness, Msg, batch};
@@ -328,7 +328,10 @@ impl Broker {
 
     pub(crate) fn stats(&mut self, name: &str) -> QueueStats {
         let name = name.to_owned();
-        match self.admin(AdminRequest::QueueStats { name }) {
+        match self.admin(AdminRequest::QueueStats {
+            vhost: VhostId::DEFAULT,
+            name,
+        }) {
             AdminReply::Stats(Ok(stats)) => stats,
             other => panic!("not {other:?}"),
         }
@@ -347,6 +350,7 @@ impl Broker {
     pub(crate) fn redrive(&mut self, name: &str, count: u64) -> u64 {
         let name = name.to_owned();
         match self.admin(AdminRequest::Redrive {
+            vhost: VhostId::DEFAULT,
             name,
             count,
             reclassify: tanda_engine::Reclassify::All,

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, CreateQueueError, DeleteQueueError, Millis, QueueChanges,
-    QueueSpec, RedriveError, Settlement, UpdateQueueError,
+    QueueSpec, RedriveError, Settlement, UpdateQueueError, VhostId,
 };
 
 use crate::broker::{Broker, NACK, fail, job, jobs, queue};
@@ -184,6 +184,7 @@ fn dead_letter_queues_come_and_go_with_their_queue() {
     kill(&mut b, ["a"]);
     let create = |name: &str| AdminRequest::CreateQueue(Box::new(queue(name)));
     let delete = |name: &str| AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
         name: name.to_owned(),
     };
     let reply = b.admin(create("other.dlq"));
@@ -202,6 +203,7 @@ fn dead_letter_queues_come_and_go_with_their_queue() {
         AdminReply::Deleted(Err(DeleteQueueError::ReservedName))
     );
     let reply = b.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs.dlq".to_owned(),
         changes: Box::new(QueueChanges::default()),
     });
@@ -240,6 +242,7 @@ fn only_dead_letter_queues_are_redriven() {
     ] {
         let name = name.to_owned();
         let reply = b.admin(AdminRequest::Redrive {
+            vhost: VhostId::DEFAULT,
             name,
             count: 0,
             reclassify: tanda_engine::Reclassify::All,

@@ -1,6 +1,6 @@
 //! Deduplication: by every kind of key, for as long as the message is there and a window longer.
 
-use tanda_engine::{AdminRequest, KeyKind, KeyPart, QueueSpec, Settlement};
+use tanda_engine::{AdminRequest, KeyKind, KeyPart, QueueSpec, Settlement, VhostId};
 
 use crate::broker::{Broker, job, jobs, queue};
 use crate::harness::Msg;
@@ -213,7 +213,10 @@ fn a_purged_message_leaves_its_key_for_the_window() {
     let mut b = default_key();
     b.send(&[idem("a", "1")]);
     let name = "jobs".to_owned();
-    b.admin(AdminRequest::PurgeQueue { name });
+    b.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(b.publish(&[idem("b", "1")]), ["=a"]);
     b.advance(60_000);
     assert_eq!(b.publish(&[idem("c", "1")]), ["c"]);
@@ -227,7 +230,10 @@ fn queues_do_not_share_keys_and_a_deleted_one_forgets_them() {
     other.queue = "other".to_owned();
     assert_eq!(b.publish(&[idem("a", "1"), other]), ["a", "b"]);
     let name = "jobs".to_owned();
-    b.admin(AdminRequest::DeleteQueue { name });
+    b.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     b.h.create(queue("jobs"));
     assert_eq!(b.publish(&[idem("c", "1")]), ["c"]);
     b.restart(0);

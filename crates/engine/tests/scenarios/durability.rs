@@ -268,6 +268,7 @@ fn durability_can_change() {
         ..QueueChanges::default()
     };
     b.admin(tanda_engine::AdminRequest::UpdateQueue {
+        vhost: tanda_engine::VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(changes),
     });
@@ -289,6 +290,7 @@ fn leases_of_a_queue_that_becomes_committed_are_on_disk() {
         ..QueueChanges::default()
     };
     b.h.admin(tanda_engine::AdminRequest::UpdateQueue {
+        vhost: tanda_engine::VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(changes),
     });

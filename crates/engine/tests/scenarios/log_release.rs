@@ -1,6 +1,8 @@
 //! The log lets go of what nothing needs, and what is left is enough.
 
-use tanda_engine::{AdminReply, AdminRequest, Backoff, EngineConfig, Lsn, QueueSpec, Rebalancing};
+use tanda_engine::{
+    AdminReply, AdminRequest, Backoff, EngineConfig, Lsn, QueueSpec, Rebalancing, VhostId,
+};
 
 use crate::broker::{Broker, job, jobs, queue};
 use crate::harness::{Harness, Msg};
@@ -133,10 +135,16 @@ fn queues_configuration_and_switches_are_in_the_snapshot() {
         b.h.create(queue(name));
     }
     let name = "gone".to_owned();
-    b.admin(AdminRequest::DeleteQueue { name });
+    b.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let inspect = |b: &mut Broker, name: &str| {
         let name = name.to_owned();
-        match b.admin(AdminRequest::InspectQueue { name }) {
+        match b.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        }) {
             AdminReply::Inspected(Ok(details)) => (details.id, details.config),
             other => panic!("not {other:?}"),
         }

@@ -237,7 +237,10 @@ fn a_purge_lets_the_leased_head_be() {
     b.worker("w", "jobs", None);
     b.send(&jobs(["a", "b", "c"]));
     let name = "jobs".to_owned();
-    b.admin(tanda_engine::AdminRequest::PurgeQueue { name });
+    b.admin(tanda_engine::AdminRequest::PurgeQueue {
+        vhost: tanda_engine::VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(b.held("jobs"), (0, 1));
     b.send(&jobs(["d"]));
     assert_eq!(b.got(), ["w: a"]);

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, EngineConfig, MaxLength, MessagePlace, Overflow, PageErrors,
-    QueueSpec, SettleResult, Settlement,
+    QueueSpec, SettleResult, Settlement, VhostId,
 };
 
 use crate::broker::{Broker, NACK, job, queue, transient};
@@ -42,6 +42,7 @@ impl Broker {
 
     fn place(&mut self, name: &str) -> MessagePlace {
         let request = AdminRequest::Explain {
+            vhost: VhostId::DEFAULT,
             name: "jobs".to_owned(),
             message: Some(self.id(name)),
         };
@@ -180,7 +181,10 @@ fn a_purge_empties_pages() {
     b.send(&messages(0, 200));
     b.worker("w", "jobs", Some(3));
     let name = "jobs".to_owned();
-    let purged = b.admin(AdminRequest::PurgeQueue { name });
+    let purged = b.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(purged, AdminReply::Purged(Ok(197)));
     assert_eq!((b.held("jobs"), b.pages()), ((0, 3), 0));
     b.restart(0);
@@ -195,7 +199,10 @@ fn a_deleted_queue_frees_its_pages() {
     let name = "jobs".to_owned();
     let before = b.h.engine.memory_bytes();
     assert_eq!(
-        b.admin(AdminRequest::DeleteQueue { name }),
+        b.admin(AdminRequest::DeleteQueue {
+            vhost: VhostId::DEFAULT,
+            name
+        }),
         AdminReply::Deleted(Ok(()))
     );
     assert_eq!(b.pages(), 0);

@@ -286,6 +286,7 @@ fn who_waits_hears_that_the_queue_is_deleted() {
     let mut b = broker();
     b.ask_once((CLIENT, "p"), "jobs", pop(1, 300));
     b.admin(tanda_engine::AdminRequest::DeleteQueue {
+        vhost: tanda_engine::VhostId::DEFAULT,
         name: "jobs".to_owned(),
     });
     assert_eq!(b.got(), ["p: NotFound"]);

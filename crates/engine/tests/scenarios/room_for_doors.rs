@@ -3,7 +3,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, KeyKind, KeyPart, LeaseMode, MaxLength, MissingOrderingKey, Ordering,
-    Overflow, QueueSpec, Settlement,
+    Overflow, QueueSpec, Settlement, VhostId,
 };
 
 use crate::broker::{Broker, OK, job, jobs, queue, transient};
@@ -156,7 +156,10 @@ fn transient_messages_keep_order_die_and_are_redriven_as_others() {
     assert_eq!((b.held("jobs"), b.held("jobs.dlq")), ((0, 0), (1, 0)));
     let name = "jobs.dlq".to_owned();
     assert_eq!(
-        b.admin(AdminRequest::PurgeQueue { name }),
+        b.admin(AdminRequest::PurgeQueue {
+            vhost: VhostId::DEFAULT,
+            name
+        }),
         AdminReply::Purged(Ok(1))
     );
 }

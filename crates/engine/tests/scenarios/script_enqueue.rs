@@ -3,7 +3,7 @@
 use tanda_engine::{
     AdminReply, AdminRequest, CheckScriptsError, ConnId, Content, CreateQueueError, EngineConfig,
     Form, KeyKind, KeyPart, Limits, MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Request,
-    ScriptFault, ScriptOutcome, ScriptTask, UpdateQueueError,
+    ScriptFault, ScriptOutcome, ScriptTask, UpdateQueueError, VhostId,
 };
 
 use crate::harness::{CONN, Harness, Msg, batch};
@@ -232,7 +232,10 @@ fn a_deleted_queue_answers_what_waits_for_it() {
         token: 99,
     };
     let name = "jobs".to_owned();
-    let request = AdminRequest::DeleteQueue { name };
+    let request = AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    };
     let out = s.h.handle(Request::Admin { reply, request });
     let mut lines = s.lines(&out);
     lines.sort();
@@ -265,7 +268,10 @@ fn scripts_are_checked_before_a_queue_has_them() {
     };
     assert_eq!(reply, AdminReply::Created(Err(refused)));
     let name = "bad".to_owned();
-    let found = s.h.admin(AdminRequest::InspectQueue { name });
+    let found = s.h.admin(AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert!(matches!(found, AdminReply::Inspected(Err(_))));
     let reply = s.update(QueueChanges {
         on_failure: Some(Some("syntax error".to_owned())),
@@ -275,7 +281,10 @@ fn scripts_are_checked_before_a_queue_has_them() {
     let refused = UpdateQueueError::ScriptRefused { problem };
     assert_eq!(reply, AdminReply::Updated(Err(refused)));
     let name = "jobs".to_owned();
-    let AdminReply::Inspected(Ok(it)) = s.h.admin(AdminRequest::InspectQueue { name }) else {
+    let AdminReply::Inspected(Ok(it)) = s.h.admin(AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    }) else {
         panic!("jobs is there")
     };
     assert_eq!((it.config.lease_ms, &it.config.on_failure), (30_000, &None));
@@ -336,6 +345,7 @@ fn without_a_host_scripts_are_refused() {
     assert_eq!(reply, AdminReply::Created(Err(refused)));
     h.create_plain("jobs");
     let reply = h.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(QueueChanges {
             on_enqueue: Some(Some("v1".to_owned())),
@@ -370,6 +380,7 @@ fn a_changed_script_is_for_later_messages_and_a_removed_one_for_none() {
         token: 99,
     };
     let request = AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(QueueChanges {
             on_enqueue: Some(None),

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Backoff, Content, DeliveryDurability, FailureReason, Form, MessageId,
-    MessagePlace, QueueChanges, QueueSpec, ScriptJob, ScriptTask, Settlement,
+    MessagePlace, QueueChanges, QueueSpec, ScriptJob, ScriptTask, Settlement, VhostId,
 };
 
 use crate::scripted::{Scripted, msg};
@@ -115,7 +115,11 @@ fn an_expired_lease_asks_too_and_a_late_ack_finds_nothing() {
     assert_eq!(s.figures_now(), [0, 1]);
     let name = "jobs".to_owned();
     let message = Some(id);
-    let request = AdminRequest::Explain { name, message };
+    let request = AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
+        name,
+        message,
+    };
     let mut out = s.ask(request);
     out.extend(s.h.run());
     let place = format!("{:?}", MessagePlace::Deciding { attempts: 1 });
@@ -190,6 +194,7 @@ fn a_removed_script_leaves_failures_to_the_policy() {
     let job = s.h.script_job();
     s.nack(ids[1], None);
     let request = AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(QueueChanges {
             on_failure: Some(None),
@@ -212,7 +217,10 @@ fn a_deleted_queue_answers_its_nacks() {
     let job = s.h.script_job();
     s.nack(ids[1], None);
     let name = "jobs".to_owned();
-    let request = AdminRequest::DeleteQueue { name };
+    let request = AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    };
     let out = s.ask(request);
     let settled: Vec<_> = out
         .iter()
@@ -240,6 +248,7 @@ fn dead_letters_and_refused_messages_are_nobodys_question() {
     assert!(s.h.script_jobs().is_empty());
     assert!(matches!(
         s.h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
             name: "jobs.dlq".to_owned()
         }),
         AdminReply::Inspected(Ok(_))

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, EngineConfig, KeyKind, KeyPart, MessageId, MessagePlace, Millis,
-    MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Reclassify,
+    MissingOrderingKey, Ordering, QueueChanges, QueueSpec, Reclassify, VhostId,
 };
 
 use crate::harness::Harness;
@@ -11,7 +11,11 @@ use crate::scripted::{Scripted, msg, parking};
 fn place(s: &mut Scripted, message: MessageId) -> MessagePlace {
     let name = "jobs".to_owned();
     let message = Some(message);
-    match s.h.admin(AdminRequest::Explain { name, message }) {
+    match s.h.admin(AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
+        name,
+        message,
+    }) {
         AdminReply::Explained(Ok(explanation)) => explanation.message.unwrap(),
         other => panic!("{other:?}"),
     }
@@ -143,6 +147,7 @@ fn a_restart_forgets_no_try_and_adds_none() {
         token: 99,
     };
     let request = AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(QueueChanges {
             on_enqueue: Some(Some("v2".to_owned())),
@@ -308,6 +313,7 @@ fn a_not_before_time_counts_from_the_enqueue() {
     s.set_script(Some("v3"));
     let name = "jobs.dlq".to_owned();
     s.h.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: Reclassify::All,
@@ -335,7 +341,10 @@ fn a_purge_takes_parked_messages_and_those_behind_them() {
     s.h.run();
     let job = s.h.script_job();
     let name = "jobs".to_owned();
-    let reply = s.h.admin(AdminRequest::PurgeQueue { name });
+    let reply = s.h.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(reply, AdminReply::Purged(Ok(4)));
     assert_eq!(s.finish(job), [""; 0]);
     assert_eq!(s.figures("jobs"), [0, 0, 0, 0]);
@@ -375,7 +384,11 @@ fn the_newest_error_of_a_script_is_told() {
     s.publish(&[msg("a").header("fails", "v1")]);
     let name = "jobs".to_owned();
     let message = None;
-    let AdminReply::Explained(Ok(it)) = s.h.admin(AdminRequest::Explain { name, message }) else {
+    let AdminReply::Explained(Ok(it)) = s.h.admin(AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
+        name,
+        message,
+    }) else {
         panic!("explained")
     };
     assert_eq!(it.last_script_error.as_deref(), Some("v1 failed"));
@@ -408,6 +421,7 @@ fn unclassified_dead_letters_of_a_snapshot_go_into_pages() {
     s.set_script(Some("v2"));
     let name = "jobs.dlq".to_owned();
     s.h.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: Reclassify::default(),

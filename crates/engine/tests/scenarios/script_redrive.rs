@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Ordering, QueueChanges, QueueSpec, Reclassify, Redriven,
-    ScriptFailure,
+    ScriptFailure, VhostId,
 };
 
 use crate::scripted::{Scripted, classified, msg};
@@ -36,6 +36,7 @@ fn dead_letters() -> Scripted {
 fn redrive(s: &mut Scripted, count: u64, reclassify: Reclassify) -> [u64; 3] {
     let name = "jobs.dlq".to_owned();
     let reply = s.h.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count,
         reclassify,
@@ -138,6 +139,7 @@ fn dead_letters_are_put_aside_while_the_script_runs() {
     s.set_script(Some("v3"));
     let name = "jobs.dlq".to_owned();
     let request = AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: Reclassify::All,
@@ -168,6 +170,7 @@ fn a_queue_deleted_under_a_redrive_ends_it() {
     s.set_script(Some("v3"));
     let name = "jobs.dlq".to_owned();
     let request = AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: Reclassify::All,
@@ -176,7 +179,10 @@ fn a_queue_deleted_under_a_redrive_ends_it() {
     s.h.run();
     let job = s.h.script_job();
     let name = "jobs".to_owned();
-    let request = AdminRequest::DeleteQueue { name };
+    let request = AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    };
     let out = s.ask(request);
     let out: Vec<_> = out
         .into_iter()

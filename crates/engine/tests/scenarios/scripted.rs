@@ -7,7 +7,7 @@
 use tanda_engine::{
     AdminReply, AdminRequest, Content, Event, Form, LeaseMode, MessageId, Millis, Output,
     PublishResult, QueueChanges, QueueCounts, QueueSpec, ReplyTo, Request, ScriptFailure,
-    ScriptJob, SettleBatch, SettleItem, SettleQueue, Settlement, Span,
+    ScriptJob, SettleBatch, SettleItem, SettleQueue, Settlement, Span, VhostId,
 };
 
 use crate::harness::{CONN, Harness, Msg, batch};
@@ -135,6 +135,7 @@ impl Scripted {
 
     pub(crate) fn update(&mut self, changes: QueueChanges) -> AdminReply {
         self.h.admin(AdminRequest::UpdateQueue {
+            vhost: VhostId::DEFAULT,
             name: "jobs".to_owned(),
             changes: Box::new(changes),
         })
@@ -151,7 +152,10 @@ impl Scripted {
 
     pub(crate) fn counts(&mut self, name: &str) -> QueueCounts {
         let name = name.to_owned();
-        match self.h.admin(AdminRequest::InspectQueue { name }) {
+        match self.h.admin(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        }) {
             AdminReply::Inspected(Ok(details)) => details.counts,
             other => panic!("{other:?}"),
         }
@@ -179,7 +183,10 @@ impl Scripted {
 
     pub(crate) fn figures_now_of(&mut self, name: &str) -> [u64; 2] {
         let name = name.to_owned();
-        let out = self.ask(AdminRequest::InspectQueue { name });
+        let out = self.ask(AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        });
         match out.first().map(|output| &output.event) {
             Some(Event::Admin { reply, .. }) => match &**reply {
                 AdminReply::Inspected(Ok(it)) => [it.counts.depth, it.counts.in_flight],

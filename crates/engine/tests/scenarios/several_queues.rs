@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminRequest, EngineConfig, Event, Limits, Overflow, PublishTarget, QueueId, QueueSpec,
-    ReplyTo, Request, Span,
+    ReplyTo, Request, Span, VhostId,
 };
 
 use crate::broker::{Broker, CLIENT, job, queue, transient};
@@ -145,7 +145,10 @@ fn a_body_outlives_the_queue_that_has_it() {
     let mut b = three();
     publish_to(&mut b, &job("x"), &[1, 5]);
     let name = "a".to_owned();
-    b.admin(AdminRequest::DeleteQueue { name });
+    b.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     b.restart(0);
     b.snapshot();
     b.restart(0);

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, Event, MessagePlace, Ordering, Output, QueueSpec, Redriven, ReplyTo,
-    Request,
+    Request, VhostId,
 };
 
 use crate::broker::{Broker, CLIENT, NACK, job, jobs, queue};
@@ -65,7 +65,10 @@ fn a_purge_takes_what_was_there() {
     b.send(&many("old", MANY));
     b.send(&[job("delayed").delay(60_000)]);
     let name = "jobs".to_owned();
-    let token = b.ask(AdminRequest::PurgeQueue { name });
+    let token = b.ask(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let published = b.pass_and_publish();
     assert!(published >= 4, "in slices");
     assert_eq!(b.answer(token), AdminReply::Purged(Ok(MANY as u64 - 3 + 1)));
@@ -84,7 +87,10 @@ fn a_purge_of_an_ordered_queue_leaves_new_messages_in_order() {
     b.send(&many("old", MANY));
     assert_eq!(b.got(), ["w: old0"]);
     let name = "jobs".to_owned();
-    let token = b.ask(AdminRequest::PurgeQueue { name });
+    let token = b.ask(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let published = b.pass_and_publish();
     assert_eq!(b.answer(token), AdminReply::Purged(Ok(MANY as u64 - 1)));
     b.worker("w", "jobs", None);
@@ -110,6 +116,7 @@ fn a_redrive_takes_what_was_there() {
     b.got();
     let name = "jobs.dlq".to_owned();
     let token = b.ask(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: tanda_engine::Reclassify::All,
@@ -182,7 +189,10 @@ fn a_deleted_queue_goes_in_slices_beside_a_new_one_of_its_name() {
         ..job("brief")
     }]);
     let name = "jobs".to_owned();
-    let token = b.ask(AdminRequest::DeleteQueue { name });
+    let token = b.ask(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(b.answer(token), AdminReply::Deleted(Ok(())));
     let token = b.ask(AdminRequest::CreateQueue(Box::new(queue("jobs"))));
     assert!(matches!(b.answer(token), AdminReply::Created(Ok(_))));
@@ -199,18 +209,26 @@ fn work_on_a_queue_that_is_deleted_is_answered() {
     b.send(&many("old", MANY));
     let id = b.id("old4999");
     let name = || "jobs".to_owned();
-    let purge = b.ask(AdminRequest::PurgeQueue { name: name() });
+    let purge = b.ask(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     let redrive = b.ask(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name: "jobs.dlq".to_owned(),
         count: 0,
         reclassify: tanda_engine::Reclassify::All,
     });
     let find = b.ask(AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
         name: name(),
         message: Some(id),
     });
     b.pass();
-    let delete = b.ask(AdminRequest::DeleteQueue { name: name() });
+    let delete = b.ask(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    });
     b.run();
     assert_eq!(b.answer(delete), AdminReply::Deleted(Ok(())));
     let AdminReply::Purged(Ok(purged)) = b.answer(purge) else {
@@ -239,6 +257,7 @@ fn one_message_is_looked_for_in_slices_also_among_the_dead() {
     b.send(&many("old", 20_000));
     let place = |b: &mut Broker, message| {
         let token = b.ask(AdminRequest::Explain {
+            vhost: VhostId::DEFAULT,
             name: "jobs".to_owned(),
             message: Some(message),
         });
@@ -278,7 +297,10 @@ fn a_purge_finds_old_messages_below_new_ones_of_higher_priority() {
     let mut b = Broker::with(queue("jobs"));
     b.send(&many("old", 3_000));
     let name = "jobs".to_owned();
-    let token = b.ask(AdminRequest::PurgeQueue { name });
+    let token = b.ask(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let urgent = many("new", 3_000).into_iter().map(|message| Msg {
         priority: 5,
         ..message
@@ -298,7 +320,10 @@ fn many_keys_are_counted_beside_other_work() {
     b.send(&(0..20_000).map(keyed).collect::<Vec<_>>());
     let name = "jobs".to_owned();
     let sub = b.worker("w", "jobs", Some(0));
-    let token = b.ask(AdminRequest::QueueStats { name });
+    let token = b.ask(AdminRequest::QueueStats {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     b.handle(Request::Grant { sub, credit: 5 });
     b.pass();
     assert_eq!(b.seen(), (5, 0), "deliveries wait for the statistics");

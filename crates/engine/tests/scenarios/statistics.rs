@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, KeyKind, KeyPart, KeyStats, MessagePlace, MissingOrderingKey,
-    Ordering, QueueCounts, QueueSpec, QueueStats,
+    Ordering, QueueCounts, QueueSpec, QueueStats, VhostId,
 };
 
 use crate::broker::{Broker, job, queue};
@@ -102,6 +102,7 @@ fn each_message_knows_its_place() {
     let now = b.now();
     let place = |b: &mut Broker, name: &str| {
         let request = AdminRequest::Explain {
+            vhost: VhostId::DEFAULT,
             name: "jobs".to_owned(),
             message: Some(b.id(name)),
         };
@@ -145,6 +146,7 @@ fn an_explanation_counts_who_could_take_a_message() {
     let mut b = broker();
     b.worker("v", "jobs", Some(0));
     let request = AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         message: None,
     };

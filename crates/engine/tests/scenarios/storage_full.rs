@@ -1,7 +1,7 @@
 //! A full disk: what grows is refused, what shrinks goes on.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, CreateQueueError, QueueChanges, Settlement, UpdateQueueError,
+    AdminReply, AdminRequest, CreateQueueError, QueueChanges, Settlement, UpdateQueueError, VhostId,
 };
 
 use crate::broker::{Broker, NACK, OK, job, jobs, queue};
@@ -35,13 +35,19 @@ fn publishes_and_new_queues_are_refused_and_consuming_goes_on() {
     b.advance(1_000);
     assert_eq!(b.got(), ["v: b#2"]);
     let name = "jobs".to_owned();
-    let reply = b.admin(AdminRequest::PurgeQueue { name });
+    let reply = b.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(reply, AdminReply::Purged(Ok(0)));
     b.h.engine.set_storage_full(false);
     b.send(&jobs(["g"]));
     let name = "jobs".to_owned();
     b.h.engine.set_storage_full(true);
-    let reply = b.admin(AdminRequest::DeleteQueue { name });
+    let reply = b.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     assert_eq!(reply, AdminReply::Deleted(Ok(())));
 }
 

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, EngineConfig, KeyKind, KeyPart, LeaseMode, MaxLength,
-    MissingThrottleKey, Overflow, QueueSpec, SubscribeSpec,
+    MissingThrottleKey, Overflow, QueueSpec, SubscribeSpec, VhostId,
 };
 
 use crate::broker::{Broker, job, queue};
@@ -251,6 +251,7 @@ fn what_waits_is_purged_dropped_and_redriven() {
     b.advance(1_000);
     assert_eq!(b.order(), ["c"]);
     let purge = AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     };
     assert_eq!(b.admin(purge), AdminReply::Purged(Ok(2)));
@@ -275,6 +276,7 @@ fn a_purge_takes_lanes_that_wait_as_a_whole() {
     b.send(&all);
     assert_eq!(b.order(), ["m0", "m1"]);
     let purge = AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     };
     assert_eq!(b.admin(purge), AdminReply::Purged(Ok(58)));
@@ -295,6 +297,7 @@ fn a_deleted_queue_leaves_nothing_that_waits() {
     b.send(&[mail]);
     assert_eq!(b.order(), ["a"]);
     let delete = AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
     };
     assert_eq!(b.admin(delete), AdminReply::Deleted(Ok(())));

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, BucketStats, MessagePlace, Millis, MissingThrottleKey,
-    ThrottleNotFound, ThrottleStats, ThrottleSummary,
+    ThrottleNotFound, ThrottleStats, ThrottleSummary, VhostId,
 };
 
 use crate::broker::{Broker, job, jobs, queue};
@@ -36,6 +36,7 @@ impl Broker {
 
     fn explained(&mut self, name: &str) -> MessagePlace {
         let request = AdminRequest::Explain {
+            vhost: VhostId::DEFAULT,
             name: "jobs".to_owned(),
             message: Some(self.id(name)),
         };

@@ -142,7 +142,10 @@ fn a_deleted_queue_takes_nothing_back() {
     let w = b.worker("w", "jobs", None);
     b.send(&jobs(["a"]));
     let name = "jobs".to_owned();
-    b.admin(tanda_engine::AdminRequest::DeleteQueue { name });
+    b.admin(tanda_engine::AdminRequest::DeleteQueue {
+        vhost: tanda_engine::VhostId::DEFAULT,
+        name,
+    });
     b.h.create(queue("jobs"));
     b.undelivered(w);
     b.disconnect(w);

@@ -18,6 +18,7 @@ mod declarations;
 mod declared_queues;
 mod limits;
 mod model;
+mod queues_of_vhosts;
 mod random;
 mod restarts;
 mod routing;

@@ -15,7 +15,7 @@ fn open(w: &mut World, name: &str) -> Result<VhostId, TopologyError> {
     }
 }
 
-fn create(w: &mut World, name: &str) -> VhostId {
+pub(crate) fn create(w: &mut World, name: &str) -> VhostId {
     let request = AdminRequest::CreateVhost {
         name: name.to_owned(),
     };
@@ -23,7 +23,7 @@ fn create(w: &mut World, name: &str) -> VhostId {
     open(w, name).unwrap()
 }
 
-fn delete(w: &mut World, name: &str) -> crate::world::Done {
+pub(crate) fn delete(w: &mut World, name: &str) -> crate::world::Done {
     let name = name.to_owned();
     w.ask(AdminRequest::DeleteVhost { name })
 }

@@ -106,7 +106,10 @@ impl World {
 
     pub(crate) fn delete_queue(&mut self, name: &str) {
         let name = name.to_owned();
-        let reply = self.h.admin(AdminRequest::DeleteQueue { name });
+        let reply = self.h.admin(AdminRequest::DeleteQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        });
         assert_eq!(reply, AdminReply::Deleted(Ok(())));
     }
 
@@ -156,7 +159,10 @@ impl World {
         let mut all = Vec::new();
         for name in QUEUES {
             let name = name.to_owned();
-            let reply = self.h.admin(AdminRequest::InspectQueue { name });
+            let reply = self.h.admin(AdminRequest::InspectQueue {
+                vhost: VhostId::DEFAULT,
+                name,
+            });
             all.push(match reply {
                 AdminReply::Inspected(Ok(details)) => details.counts.depth,
                 AdminReply::Inspected(Err(_)) => 0,

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use tanda_engine::{
     AdminRequest, ConnId, DeliveryDurability, Engine, EngineConfig, Event, KeyKind, KeyPart, Lsn,
     MaxLength, Millis, MissingOrderingKey, Ordering, Overflow, QueueSpec, Rebalancing, Request,
-    Settlement,
+    Settlement, VhostId,
 };
 
 use super::journal::MemJournal;
@@ -121,17 +121,29 @@ fn make() -> Vec<Vec<u8>> {
     driver.disconnect(ConnId(1));
     driver.wait(20_000);
     driver.connect(ConnId(2));
+    clear(&mut driver);
+    driver.wait(10);
+    driver.journal.records
+}
+
+/// Dead letters go back, a queue is emptied, another one goes.
+fn clear(driver: &mut Driver) {
     let [plain, _, fast, short] = NAMES.map(str::to_owned);
     let name = format!("{plain}.dlq");
     driver.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 0,
         reclassify: tanda_engine::Reclassify::All,
     });
-    driver.admin(AdminRequest::PurgeQueue { name: short });
-    driver.admin(AdminRequest::DeleteQueue { name: fast });
-    driver.wait(10);
-    driver.journal.records
+    driver.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name: short,
+    });
+    driver.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: fast,
+    });
 }
 
 /// The first delivery did not leave; the others are settled, each message another way.

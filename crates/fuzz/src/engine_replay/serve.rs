@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminRequest, ConnId, ConnLimits, DeliveryBatch, Engine, Event, LeaseMode, MessageId, Millis,
     Output, PublishBatch, PublishItem, PublishTarget, ReplyTo, Request, SettleBatch, SettleItem,
-    SettleQueue, Settlement, Span, SubId, SubscribeSpec,
+    SettleQueue, Settlement, Span, SubId, SubscribeSpec, VhostId,
 };
 use tanda_wire::fila::enqueue::encode_content;
 
@@ -235,15 +235,25 @@ pub(super) fn serve(mut driver: Driver) {
     driver.admin(AdminRequest::ListQueues);
     let [plain, grouped, ..] = NAMES.map(str::to_owned);
     let name = plain.clone();
-    driver.admin(AdminRequest::QueueStats { name });
+    driver.admin(AdminRequest::QueueStats {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let name = format!("{plain}.dlq");
     driver.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 2,
         reclassify: tanda_engine::Reclassify::All,
     });
-    driver.admin(AdminRequest::PurgeQueue { name: plain });
-    driver.admin(AdminRequest::DeleteQueue { name: grouped });
+    driver.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name: plain,
+    });
+    driver.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name: grouped,
+    });
     use_keys(&mut driver);
     driver.disconnect(ConnId(1));
     driver.wait(120_000);

@@ -230,7 +230,7 @@ pub(super) fn text(script: &mut Script<'_>) -> String {
 }
 
 fn create_refused(script: &mut Script<'_>) -> CreateQueueError {
-    match script.pick(6) {
+    match script.pick(7) {
         0 => CreateQueueError::AlreadyExists,
         1 => CreateQueueError::ReservedName,
         2 => CreateQueueError::ScriptsUnsupported,
@@ -238,6 +238,7 @@ fn create_refused(script: &mut Script<'_>) -> CreateQueueError {
             problem: text(script),
         },
         4 => CreateQueueError::TooManyQueues { max: script.u32() },
+        5 => CreateQueueError::VhostNotFound,
         _ => CreateQueueError::InvalidSetting {
             setting: "lease",
             problem: text(script),

@@ -3,7 +3,7 @@
 use crate::support::{CONSUMER, PRODUCER, World, named, stored, sub};
 use tanda_engine::{
     AdminRequest, DeliveryDurability, Event, MessageId, QueueSpec, SettleError, Settlement,
-    SubscriptionEnd,
+    SubscriptionEnd, VhostId,
 };
 
 fn payloads(count: u8) -> Vec<Vec<u8>> {
@@ -138,7 +138,10 @@ fn deleting_a_queue_ends_its_subscriptions_after_their_deliveries() {
     world.publish("jobs", &payloads(1));
     world.run();
     let name = "jobs".to_owned();
-    world.admin(AdminRequest::DeleteQueue { name });
+    world.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     world.settle_down();
     let events = world.take();
     let last = events

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use crate::support::{CONSUMER, START, World, config, crash_and_reopen_with, named, stored, sub};
 use tanda_engine::{
     AdminRequest, CallContent, Classification, Content, Form, QueueChanges, QueueSpec, Request,
-    ScriptFailure, ScriptFault, ScriptJob, ScriptOutcome, ScriptTask,
+    ScriptFailure, ScriptFault, ScriptJob, ScriptOutcome, ScriptTask, VhostId,
 };
 use tanda_node::NodeConfig;
 use tanda_wal::DiskCall;
@@ -79,6 +79,7 @@ fn a_parked_message_is_shown_to_the_next_script_after_a_restart() {
         ..QueueChanges::default()
     };
     world.admin(AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
         name: "jobs".to_owned(),
         changes: Box::new(changes),
     });

@@ -8,7 +8,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryBatch, Event, LeaseMode, MessageId,
     Millis, PublishBatch, PublishItem, PublishResult, PublishTarget, QueueSpec, QueueStats,
     ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, SettleResult, Settlement, Span, SubId,
-    SubscribeSpec,
+    SubscribeSpec, VhostId,
 };
 use tanda_node::{Node, NodeConfig};
 use tanda_wal::mem_disk::MemDisk;
@@ -168,7 +168,10 @@ impl World {
 
     pub(crate) fn stats(&mut self, queue: &str) -> QueueStats {
         let name = queue.to_owned();
-        let token = self.admin(AdminRequest::QueueStats { name });
+        let token = self.admin(AdminRequest::QueueStats {
+            vhost: VhostId::DEFAULT,
+            name,
+        });
         self.settle_down();
         match self.admin_reply(token) {
             Some(AdminReply::Stats(Ok(stats))) => stats,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tanda_engine::{
-    AdminReply, AdminRequest, QueueCounts, QueueDetails, Request, Settlement, SubId,
+    AdminReply, AdminRequest, QueueCounts, QueueDetails, Request, Settlement, SubId, VhostId,
 };
 
 use crate::scenes::{Message, send};
@@ -57,6 +57,7 @@ fn queue_names(world: &mut World) -> Vec<String> {
 
 fn queue(world: &mut World, text: &mut String, name: &str) {
     let request = AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
         name: name.to_owned(),
     };
     match ask(world, request) {
@@ -75,6 +76,7 @@ fn queue(world: &mut World, text: &mut String, name: &str) {
     keys.sort();
     text.push_str(&keys.concat());
     let request = AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
         name: name.to_owned(),
         message: None,
     };

@@ -3,7 +3,7 @@
 use tanda_engine::{
     AdminRequest, Backoff, DeliveryDurability, KeyKind, KeyPart, MaxLength, MissingOrderingKey,
     Ordering, Overflow, PublishBatch, PublishItem, PublishTarget, QueueId, QueueSpec, Rebalancing,
-    ReplyTo, Request, Settlement, Span,
+    ReplyTo, Request, Settlement, Span, VhostId,
 };
 use tanda_wal::mem_disk::MemDisk;
 
@@ -63,9 +63,15 @@ pub(crate) fn queues() -> MemDisk {
     fan_out(&mut world);
     settle_some(&mut world);
     let name = "emptied".to_owned();
-    world.admin(AdminRequest::PurgeQueue { name });
+    world.admin(AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     let name = "gone".to_owned();
-    world.admin(AdminRequest::DeleteQueue { name });
+    world.admin(AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     world.settle_down();
     world.pass(2_000, 100);
     world.disk.kill()
@@ -135,6 +141,7 @@ fn settle_some(world: &mut World) {
     world.settle_down();
     let name = "orders.dlq".to_owned();
     world.admin(AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name,
         count: 1,
         reclassify: tanda_engine::Reclassify::All,
@@ -194,7 +201,10 @@ fn fan_out(world: &mut World) {
 
 fn id_of(world: &mut World, queue: &str) -> QueueId {
     let name = queue.to_owned();
-    let token = world.admin(AdminRequest::InspectQueue { name });
+    let token = world.admin(AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    });
     world.settle_down();
     match world.admin_reply(token) {
         Some(tanda_engine::AdminReply::Inspected(Ok(details))) => {

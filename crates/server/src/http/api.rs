@@ -11,7 +11,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tanda_engine::{
-    AdminReply, AdminRequest, CheckScriptsError, MessageId, Permission, QueueNotFound,
+    AdminReply, AdminRequest, CheckScriptsError, MessageId, Permission, QueueNotFound, VhostId,
 };
 
 use super::{
@@ -78,7 +78,10 @@ async fn inspect(
     Path(name): Path<String>,
 ) -> Answer {
     asking.needs(Permission::Admin, &name, "inspect")?;
-    let request = AdminRequest::InspectQueue { name: name.clone() };
+    let request = AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name: name.clone(),
+    };
     let reply = door.asker.ask(request).await?;
     let AdminReply::Inspected(outcome) = reply else {
         return Err(mismatch(&reply));
@@ -97,6 +100,7 @@ async fn explain(
     asking.needs(Permission::Admin, &name, "explain")?;
     let message = message_of(query.as_deref())?;
     let request = AdminRequest::Explain {
+        vhost: VhostId::DEFAULT,
         name: name.clone(),
         message,
     };
@@ -110,7 +114,10 @@ async fn explain(
 
 async fn purge(State(door): State<Arc<Door>>, asking: Asking, Path(name): Path<String>) -> Answer {
     asking.needs(Permission::Admin, &name, "purge")?;
-    let request = AdminRequest::PurgeQueue { name: name.clone() };
+    let request = AdminRequest::PurgeQueue {
+        vhost: VhostId::DEFAULT,
+        name: name.clone(),
+    };
     let reply = door.asker.ask(request).await?;
     let AdminReply::Purged(outcome) = reply else {
         return Err(mismatch(&reply));

@@ -6,9 +6,8 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminRequest, GetSpec, MessageId, Permission, PublishBatch, PublishError, PublishItem,
     PublishTarget, Reclassify, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span,
-    Take, VhostId,
+    Take,
 };
-use tanda_wire::amaquet::ErrorCode;
 use tanda_wire::amaquet::command::{Command, PushedMessage, QueueNack, QueuePop, QueuePush};
 use tanda_wire::amaquet::envelope::Failure;
 
@@ -31,16 +30,9 @@ impl Link {
     )]
     pub(super) fn on_queue(&mut self, begun: Begun, command: &Command<'_>) -> Result<(), Failure> {
         match command {
-            Command::QueueCreate(_)
-            | Command::QueueStats(_)
-            | Command::QueueRedrive(_)
-            | Command::QueueDelete(_)
-                if self.vhost()? != VhostId::DEFAULT =>
-            {
-                Err(self.not_here(command.spec().name))
-            }
             Command::QueueCreate(it) => {
-                let request = AdminRequest::CreateQueue(Box::new(queue_settings::spec(it)?));
+                let spec = queue_settings::spec(self.vhost()?, it)?;
+                let request = AdminRequest::CreateQueue(Box::new(spec));
                 self.ask(begun, Call::Create(text(&it.queue)), request)
             }
             Command::QueuePush(it) => self.on_push(begun, it),
@@ -63,12 +55,13 @@ impl Link {
                 self.settle(begun, (&it.queue, &it.ids), extend, Vec::new())
             }
             Command::QueueStats(it) => {
-                let name = it.queue.clone().into_owned();
-                let call = Call::Stats(text(&it.queue));
-                self.ask(begun, call, AdminRequest::InspectQueue { name })
+                let (vhost, name) = (self.vhost()?, it.queue.clone().into_owned());
+                let request = AdminRequest::InspectQueue { vhost, name };
+                self.ask(begun, Call::Stats(text(&it.queue)), request)
             }
             Command::QueueRedrive(it) => {
                 let request = AdminRequest::Redrive {
+                    vhost: self.vhost()?,
                     name: it.queue.clone().into_owned(),
                     count: it.count,
                     reclassify: Reclassify::All,
@@ -76,23 +69,12 @@ impl Link {
                 self.ask(begun, Call::Redrive(text(&it.queue)), request)
             }
             Command::QueueDelete(it) => {
-                let name = it.queue.clone().into_owned();
-                let call = Call::Delete(text(&it.queue));
-                self.ask(begun, call, AdminRequest::DeleteQueue { name })
+                let (vhost, name) = (self.vhost()?, it.queue.clone().into_owned());
+                let request = AdminRequest::DeleteQueue { vhost, name };
+                self.ask(begun, Call::Delete(text(&it.queue)), request)
             }
             _ => Ok(()),
         }
-    }
-
-    /// The engine does this in the default virtual host only, and would meet a queue of the same
-    /// name there.
-    fn not_here(&self, command: &str) -> Failure {
-        let vhost = &self.config.vhost;
-        let text = format!(
-            "{command} works in virtual host \"/\" only, and this door serves {vhost:?}: declare \
-             and delete its queues over AMQP or FireMQ"
-        );
-        Failure::new(ErrorCode::BadRequest, text)
     }
 
     fn on_push(&mut self, begun: Begun, push: &QueuePush<'_>) -> Result<(), Failure> {

@@ -205,7 +205,10 @@ impl Link {
         let name = String::from(queue.clone());
         let begun = Begun::again(entry);
         let asked = Asked::command(begun.request_id);
-        let request = AdminRequest::InspectQueue { name };
+        let request = AdminRequest::InspectQueue {
+            vhost: self.vhost().unwrap_or_default(),
+            name,
+        };
         if let Err(failure) = self.ask(begun, Call::Left { redriven }, request) {
             self.outbound.failure(asked, &failure);
         }

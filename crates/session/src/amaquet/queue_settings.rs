@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tanda_engine::{
     Backoff, CreateQueueError, DeliveryDurability, KeyKind, KeyPart, MissingOrderingKey, Ordering,
-    QueueSpec,
+    QueueSpec, VhostId,
 };
 use tanda_wire::amaquet::ErrorCode;
 use tanda_wire::amaquet::command::{self, QueueCreate};
@@ -13,11 +13,11 @@ use tanda_wire::amaquet::envelope::Failure;
 use super::fields::out_of_limits;
 use super::link::Link;
 
-/// What a `queue.create` asks for.
+/// What a `queue.create` asks for in a virtual host.
 ///
 /// # Errors
 /// A part of a key is none.
-pub(super) fn spec(create: &QueueCreate<'_>) -> Result<QueueSpec, Failure> {
+pub(super) fn spec(vhost: VhostId, create: &QueueCreate<'_>) -> Result<QueueSpec, Failure> {
     let backoff = create.backoff.map(|backoff| match backoff {
         command::Backoff::None => Backoff::None,
         command::Backoff::Fixed => Backoff::Fixed,
@@ -43,6 +43,7 @@ pub(super) fn spec(create: &QueueCreate<'_>) -> Result<QueueSpec, Failure> {
         max => u32::try_from(max).unwrap_or(u32::MAX),
     });
     Ok(QueueSpec {
+        vhost,
         name: create.queue.clone().into_owned(),
         lease_ms: create.visibility_timeout_ms.unwrap_or_default(),
         max_attempts: max_attempts.unwrap_or_default(),
@@ -130,6 +131,10 @@ impl Link {
             CreateQueueError::ScriptRefused { problem } => (ErrorCode::BadRequest, problem.clone()),
             CreateQueueError::TooManyQueues { max } => {
                 return self.overloaded(format!("there is no room for more than {max} queues"));
+            }
+            CreateQueueError::VhostNotFound => {
+                let text = format!("the virtual host {:?} is gone", self.config.vhost);
+                (ErrorCode::NotFound, text)
             }
             CreateQueueError::Storage => return self.overloaded("the disk is full"),
         };

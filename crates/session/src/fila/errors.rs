@@ -79,7 +79,8 @@ pub(super) const fn create_queue(error: &CreateQueueError) -> ErrorCode {
         CreateQueueError::ScriptsUnsupported | CreateQueueError::ScriptRefused { .. } => {
             ErrorCode::LuaCompilationError
         }
-        CreateQueueError::Storage => ErrorCode::StorageError,
+        // That of Fila is always there.
+        CreateQueueError::VhostNotFound | CreateQueueError::Storage => ErrorCode::StorageError,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rare requests about queues and runtime configuration.
 
-use tanda_engine::AdminRequest;
+use tanda_engine::{AdminRequest, VhostId};
 use tanda_wire::fila::ErrorCode;
 use tanda_wire::fila::config::{GetConfig, ListConfig, SetConfig};
 use tanda_wire::fila::queue_admin::{
@@ -43,7 +43,11 @@ pub(super) fn on_update_queue(link: &mut Link, call: &Call) {
             link.ask(
                 call.request_id,
                 Kind::Admin,
-                AdminRequest::UpdateQueue { name, changes },
+                AdminRequest::UpdateQueue {
+                    vhost: VhostId::DEFAULT,
+                    name,
+                    changes,
+                },
             );
         }
         Err(queue_settings::InvalidSetting) => {
@@ -62,7 +66,10 @@ pub(super) fn on_delete_queue(link: &mut Link, call: &Call) {
     link.ask(
         call.request_id,
         Kind::Admin,
-        AdminRequest::DeleteQueue { name },
+        AdminRequest::DeleteQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        },
     );
 }
 
@@ -80,7 +87,10 @@ pub(super) fn on_stats(link: &mut Link, call: &Call) {
     link.ask(
         call.request_id,
         Kind::Admin,
-        AdminRequest::QueueStats { name },
+        AdminRequest::QueueStats {
+            vhost: VhostId::DEFAULT,
+            name,
+        },
     );
 }
 
@@ -106,6 +116,7 @@ pub(super) fn on_redrive(link: &mut Link, call: &Call) {
         call.request_id,
         Kind::Admin,
         AdminRequest::Redrive {
+            vhost: VhostId::DEFAULT,
             name,
             count,
             reclassify,

@@ -1,6 +1,6 @@
 //! Cluster requests, as a single node answers them.
 
-use tanda_engine::{AdminRequest, Rebalancing};
+use tanda_engine::{AdminRequest, Rebalancing, VhostId};
 use tanda_wire::cursor::{DecodeError, Reader};
 use tanda_wire::fila::ErrorCode;
 use tanda_wire::fila::cluster::{
@@ -84,7 +84,10 @@ pub(super) fn on_move_leader(link: &mut Link, call: &Call) {
     link.ask(
         call.request_id,
         Kind::MoveLeader,
-        AdminRequest::InspectQueue { name },
+        AdminRequest::InspectQueue {
+            vhost: VhostId::DEFAULT,
+            name,
+        },
     );
 }
 

@@ -6,7 +6,7 @@
 
 use tanda_engine::{
     Backoff, DeliveryDurability, KeyKind, KeyPart, MissingOrderingKey, Ordering, QueueChanges,
-    QueueSpec, ScriptFailure,
+    QueueSpec, ScriptFailure, VhostId,
 };
 use tanda_wire::fila::property_key::{self, KeyPartKind, PropertyKey};
 use tanda_wire::fila::queue_admin::{
@@ -22,6 +22,7 @@ type Checked<T> = Result<T, InvalidSetting>;
 /// What a `CreateQueue` asks for.
 pub(super) fn spec(frame: &CreateQueue<'_>) -> Checked<QueueSpec> {
     Ok(QueueSpec {
+        vhost: VhostId::DEFAULT,
         name: frame.name.to_owned(),
         on_enqueue: frame.on_enqueue_script.map(str::to_owned),
         on_failure: frame.on_failure_script.map(str::to_owned),

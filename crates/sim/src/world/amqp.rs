@@ -119,7 +119,11 @@ impl World {
         let mut all = 0;
         for name in self.history.amqp.queues.keys().cloned().collect::<Vec<_>>() {
             let message = None;
-            let answer = self.ask_at_rest(AdminRequest::Explain { name, message })?;
+            let answer = self.ask_at_rest(AdminRequest::Explain {
+                vhost: VhostId::DEFAULT,
+                name,
+                message,
+            })?;
             if let AdminReply::Explained(Ok(explanation)) = answer {
                 all += explanation.counts.departing;
             }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, Event, LeaseMode, Millis,
     ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, Settlement, SubId, SubscribeSpec,
+    VhostId,
 };
 use tanda_node::Node;
 
@@ -158,7 +159,10 @@ impl Emptying<'_> {
                 token: 0,
             };
             let name = name.clone();
-            let request = AdminRequest::QueueStats { name };
+            let request = AdminRequest::QueueStats {
+                vhost: VhostId::DEFAULT,
+                name,
+            };
             self.node
                 .handle(self.now, Request::Admin { reply, request });
         }

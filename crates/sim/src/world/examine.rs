@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, Event, MessageId, MessagePlace, Millis, ReplyTo, Request,
+    VhostId,
 };
 use tanda_node::Node;
 use tanda_wal::mem_disk::MemDisk;
@@ -137,7 +138,11 @@ impl World {
             for name in [queue.clone(), format!("{queue}.dlq")] {
                 let token = u32::try_from(asked.len()).unwrap_or(u32::MAX);
                 let message = Some(MessageId(*id));
-                let request = AdminRequest::Explain { name, message };
+                let request = AdminRequest::Explain {
+                    vhost: VhostId::DEFAULT,
+                    name,
+                    message,
+                };
                 let conn = ConnId(0);
                 let reply = ReplyTo { conn, token };
                 node.handle(now, Request::Admin { reply, request });

@@ -1,6 +1,6 @@
 //! An operator who purges queues through the HTTP door.
 
-use tanda_engine::{AdminReply, AdminRequest};
+use tanda_engine::{AdminReply, AdminRequest, VhostId};
 
 use crate::failure::{Check, Violation};
 use crate::host::Answer;
@@ -43,6 +43,7 @@ impl World {
 
     fn purge(&mut self, name: &str) -> bool {
         let request = AdminRequest::PurgeQueue {
+            vhost: VhostId::DEFAULT,
             name: name.to_owned(),
         };
         let is_asked = self.host.ask_door(request);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, ConnId, ConnLimits, Content, DeliveryBatch, Event, LeaseMode, Millis,
     QueueChanges, ReplyTo, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span, SubId,
-    SubscribeSpec,
+    SubscribeSpec, VhostId,
 };
 use tanda_node::Node;
 
@@ -54,6 +54,7 @@ impl Drain<'_> {
                 token: 0,
             };
             let request = AdminRequest::UpdateQueue {
+                vhost: VhostId::DEFAULT,
                 name: name.clone(),
                 changes: Box::new(changes),
             };
@@ -160,7 +161,10 @@ impl Drain<'_> {
                 conn: CONN,
                 token: 0,
             };
-            let request = AdminRequest::QueueStats { name };
+            let request = AdminRequest::QueueStats {
+                vhost: VhostId::DEFAULT,
+                name,
+            };
             self.ask(Request::Admin { reply, request });
         }
         let mut events = Vec::new();

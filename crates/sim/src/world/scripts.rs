@@ -1,6 +1,6 @@
 //! Scripts: what their host gives back, and new ones for what the old ones could not do.
 
-use tanda_engine::{AdminReply, AdminRequest, QueueChanges, UpdateQueueError};
+use tanda_engine::{AdminReply, AdminRequest, QueueChanges, UpdateQueueError, VhostId};
 
 use crate::clients::SCRIPT;
 use crate::failure::{Check, Violation, ensure};
@@ -51,6 +51,7 @@ impl World {
             ..QueueChanges::default()
         };
         let request = AdminRequest::UpdateQueue {
+            vhost: VhostId::DEFAULT,
             name: name.to_owned(),
             changes: Box::new(changes),
         };

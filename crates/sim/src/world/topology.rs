@@ -46,7 +46,14 @@ pub(super) fn find(node: &mut Node<SimDisk>, now: Millis) -> Result<Found, Viola
     };
     for queue in all {
         let name = queue.name;
-        let inspected = ask(node, now, AdminRequest::InspectQueue { name })?;
+        let inspected = ask(
+            node,
+            now,
+            AdminRequest::InspectQueue {
+                vhost: VhostId::DEFAULT,
+                name,
+            },
+        )?;
         // Queues of other doors are judged elsewhere.
         if let AdminReply::Inspected(Ok(it)) = inspected
             && let Some(policy) = it.config.amqp

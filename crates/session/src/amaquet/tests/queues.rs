@@ -5,7 +5,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, CreateQueueError, DeleteQueueError, DeliveryBatch, DeliveryItem,
     Form, GetError, Got, KeyKind, MessageId, PublishError, PublishResult, PublishTarget,
     QueueCounts, QueueDetails, QueueId, QueueNotFound, QueueSpec, RedriveError, Redriven, Request,
-    SettleError, VhostCounts,
+    SettleError, VhostCounts, VhostId,
 };
 use tanda_wire::amaquet::command::TextFields;
 use tanda_wire::amaquet::{Opcode, Payload};
@@ -514,7 +514,10 @@ fn queues_are_counted() {
         active_fairness_keys: 7,
         ..QueueCounts::default()
     };
-    let inspect = AdminRequest::InspectQueue { name: name() };
+    let inspect = AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    };
     let mut peer = Peer::open();
     let token = peer.ask_rare(r#"{"command":"queue.stats","queue":"q"}"#, &inspect);
     assert_eq!(peer.answer(token, inspected(counts)), [""; 0]);
@@ -534,7 +537,10 @@ fn queues_are_counted() {
 fn queues_are_deleted() {
     let mut peer = Peer::open();
     let name = "q".to_owned();
-    let delete = AdminRequest::DeleteQueue { name };
+    let delete = AdminRequest::DeleteQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+    };
     let command = r#"{"command":"queue.delete","queue":"q"}"#;
     let text = r#"queue is \"q\"; a dead-letter queue goes with its queue"#;
     for (result, told) in [
@@ -559,8 +565,12 @@ fn dead_letters_are_redriven() {
         in_flight: 2,
         ..QueueCounts::default()
     };
-    let inspect = AdminRequest::InspectQueue { name: name() };
+    let inspect = AdminRequest::InspectQueue {
+        vhost: VhostId::DEFAULT,
+        name: name(),
+    };
     let redrive = AdminRequest::Redrive {
+        vhost: VhostId::DEFAULT,
         name: name(),
         count: 2,
         reclassify: tanda_engine::Reclassify::All,
@@ -594,7 +604,7 @@ fn dead_letters_are_redriven() {
 #[test]
 fn the_server_tells_of_itself() {
     let mut peer = Peer::open();
-    let vhost = tanda_engine::VhostId::DEFAULT;
+    let vhost = VhostId::DEFAULT;
     let token = peer.ask_rare(
         r#"{"command":"server.info"}"#,
         &AdminRequest::CountVhost { vhost },

@@ -4,7 +4,7 @@ use tanda_engine::{
     AdminReply, AdminRequest, Backoff, CreateQueueError, DeleteQueueError, DeliveryDurability,
     Event, KeyKind, KeyPart, KeyStats, Millis, MissingOrderingKey, Ordering, QueueChanges,
     QueueCounts, QueueNotFound, QueueSpec, QueueStats, QueueSummary, Reclassify, RedriveError,
-    Redriven, Request, RuntimeConfigError, ScriptFailure, UpdateQueueError,
+    Redriven, Request, RuntimeConfigError, ScriptFailure, UpdateQueueError, VhostId,
 };
 use tanda_wire::fila::config::{
     ConfigEntry, GetConfig, GetConfigResult, ListConfig, ListConfigResult, SetConfig,
@@ -117,6 +117,7 @@ fn create_queue_carries_every_setting() {
         name: name.to_owned(),
     };
     let expected = QueueSpec {
+        vhost: VhostId::DEFAULT,
         name: "full".to_owned(),
         on_enqueue: Some("a".to_owned()),
         on_failure: Some(String::new()),
@@ -283,7 +284,12 @@ fn update_queue_carries_what_is_present() {
             ..UpdateQueue::default()
         },
     );
-    let AdminRequest::UpdateQueue { name, changes } = request else {
+    let AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
+        name,
+        changes,
+    } = request
+    else {
         panic!("{request:?}")
     };
     assert_eq!((&*name, *changes), ("q", QueueChanges::default()));
@@ -305,7 +311,12 @@ fn update_queue_carries_what_is_present() {
         park_dead_letter_after: Some(7),
     };
     let (_, request) = asked(&mut peer, &frame);
-    let AdminRequest::UpdateQueue { changes, .. } = request else {
+    let AdminRequest::UpdateQueue {
+        vhost: VhostId::DEFAULT,
+        changes,
+        ..
+    } = request
+    else {
         panic!("{request:?}")
     };
     let expected = QueueChanges {
@@ -512,6 +523,7 @@ fn redrives() {
             },
         );
         let AdminRequest::Redrive {
+            vhost: VhostId::DEFAULT,
             name,
             count: 12,
             reclassify,

@@ -2,7 +2,7 @@
 
 use tanda_engine::{
     AdminReply, AdminRequest, ClusterStatus, Millis, QueueCounts, QueueNotFound, QueueSummary,
-    Rebalancing,
+    Rebalancing, VhostId,
 };
 use tanda_wire::fila::ErrorCode;
 use tanda_wire::fila::cluster::{
@@ -74,7 +74,10 @@ fn no_node_can_be_drained_or_moved_to() {
     };
     let mut peer = Peer::open();
     let (_, request) = asked(&mut peer, &frame);
-    assert!(matches!(request, AdminRequest::InspectQueue { name } if name == "q"));
+    let AdminRequest::InspectQueue { vhost, name } = request else {
+        panic!("{request:?}");
+    };
+    assert_eq!((vhost, name.as_str()), (VhostId::DEFAULT, "q"));
     let seen = answer(&frame, AdminReply::Inspected(Err(QueueNotFound)));
     let error_code = ErrorCode::QueueNotFound;
     assert_eq!(
