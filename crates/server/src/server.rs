@@ -103,7 +103,7 @@ impl Server {
         let certificates = files.map(Certificates::load).transpose();
         let certificates = certificates.map_err(StartError::Tls)?;
         let secret = keys::bootstrap_secret(&config).map_err(StartError::Bootstrap)?;
-        let sockets = Sockets::bind(&config).await?;
+        let sockets = Sockets::bind(&config)?;
         let data_dir = DataDir::open(&config.data_dir).map_err(StartError::DataDir)?;
         let node_key = data_dir.node_key().map_err(StartError::DataDir)?;
         let mut node = recover(&config, &data_dir)?;

@@ -1,6 +1,6 @@
 //! Many connections that say nothing or stop in the middle, and many keys.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::TcpStream, time::Duration};
 
 use serde_json::json;
 
@@ -32,6 +32,30 @@ fn half_frames_and_idle_connections_keep_nobody_out() {
     assert_eq!(other.run("counter.add", json!({"key": "c"}))["value"], 2);
     assert_eq!(peer.run("counter.get", json!({"key": "c"}))["value"], 2);
     drop((idle, halves));
+    assert!(server.stop());
+}
+
+/// The system would let a client that finds no room try again after a second.
+#[test]
+fn many_connect_at_once_while_a_door_is_busy() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    for door in ["fila", "amqp", "firemq", "amaquet", "http"] {
+        let addr = server.address(door);
+        server.while_busy(|| {
+            let connect = |_| TcpStream::connect_timeout(&addr, Duration::from_secs(10));
+            let connected: Result<Vec<_>, _> = (0..CONNECTIONS).map(connect).collect();
+            assert_eq!(
+                connected.map(|all| all.len()).ok(),
+                Some(CONNECTIONS),
+                "{door}"
+            );
+        });
+    }
+    assert_eq!(
+        Peer::of(&server).run("server.ping", json!({})),
+        json!({"pong": true})
+    );
     assert!(server.stop());
 }
 

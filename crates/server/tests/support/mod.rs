@@ -17,6 +17,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
+        mpsc,
     },
     time::Duration,
 };
@@ -134,6 +135,20 @@ impl TestServer {
             .iter()
             .find(|(name, _)| *name == door);
         found.unwrap().1
+    }
+
+    /// Does this while the only thread of the server's sockets does nothing.
+    pub fn while_busy(&self, act: impl FnOnce()) {
+        let (busy, is_busy) = mpsc::channel();
+        let (done, is_done) = mpsc::channel::<()>();
+        self.runtime.spawn(async move {
+            busy.send(()).unwrap();
+            // It ends with an error, when the other end is dropped.
+            is_done.recv().unwrap_err();
+        });
+        is_busy.recv().unwrap();
+        act();
+        drop(done);
     }
 
     /// A connection on which nothing was said.
