@@ -25,9 +25,11 @@ impl Engine {
                 } => return self.pop(cx, index, reply, (max, lease_ms, wait_ms)),
                 Take::Look { max } => {
                     let batch = self.look(cx, index, max);
-                    let queue = self.queues.at(index);
-                    let remaining = queue.depth();
-                    (queue.stored_lsn, Ok(Got { batch, remaining }))
+                    self.shown(index, batch)
+                }
+                Take::Oldest => {
+                    let batch = self.look_at_oldest(cx, index);
+                    self.shown(index, batch)
                 }
                 Take::NoAck => {
                     let (after, got) = self.get(cx, index, (reply, None));
@@ -46,6 +48,17 @@ impl Engine {
         };
         let token = reply.token;
         cx.emit(reply.conn, after, Event::Got { token, result });
+    }
+
+    /// What is answered with messages that are only shown.
+    fn shown(
+        &self,
+        index: QueueIndex,
+        batch: Option<DeliveryBatch>,
+    ) -> (Lsn, Result<Got, GetError>) {
+        let queue = self.queues.at(index);
+        let remaining = queue.depth();
+        (queue.stored_lsn, Ok(Got { batch, remaining }))
     }
 
     fn get(

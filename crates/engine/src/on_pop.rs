@@ -8,6 +8,7 @@
 use crate::consumers::{Once, Standing, Terms};
 use crate::engine::{Cx, Engine};
 use crate::paging::READS_MAX;
+use crate::queue::entries::Slot;
 use crate::queue::looks::Look;
 use crate::queues::QueueIndex;
 use crate::schedule::{add_item, new_batch};
@@ -153,13 +154,40 @@ impl Engine {
                 Look::InPage(lane) => self.load_page(cx, index, lane),
             }
         }
-        let queue = self.queues.at(index);
-        // No lease is of a consumer of this number.
-        let mut batch = new_batch(queue, u64::MAX, (cx.now, Millis(0)));
-        for slot in slots {
-            add_item(queue, (slot, 0), &mut batch);
+        self.touch(index);
+        self.show(cx.now, index, &slots)
+    }
+
+    /// The oldest message that could be delivered now; nothing changes.
+    pub(crate) fn look_at_oldest(
+        &mut self,
+        cx: &mut Cx<'_>,
+        index: QueueIndex,
+    ) -> Option<DeliveryBatch> {
+        self.expire_messages(cx, index, cx.now, EXPIRED_MAX);
+        let mut slots = Vec::new();
+        for _ in 0..=READS_MAX {
+            match self.queues.at_mut(index).oldest_ready() {
+                Some((_, Some(slot))) => {
+                    slots.push(slot);
+                    break;
+                }
+                Some((lane, None)) => self.load_page(cx, index, lane),
+                None => break,
+            }
         }
         self.touch(index);
+        self.show(cx.now, index, &slots)
+    }
+
+    /// Messages as they are delivered, but without leases.
+    fn show(&self, now: Millis, index: QueueIndex, slots: &[Slot]) -> Option<DeliveryBatch> {
+        let queue = self.queues.at(index);
+        // No lease is of a consumer of this number.
+        let mut batch = new_batch(queue, u64::MAX, (now, Millis(0)));
+        for slot in slots {
+            add_item(queue, (*slot, 0), &mut batch);
+        }
         (!batch.items.is_empty()).then_some(batch)
     }
 }

@@ -97,6 +97,9 @@ pub enum Take {
         /// How many at most; fewer when the rest is not in memory.
         max: u32,
     },
+    /// The oldest message that could be delivered now, without taking it. The one that would be
+    /// delivered next may be younger: keys have turns, and priorities go first.
+    Oldest,
 }
 
 impl Default for Take {

@@ -1,8 +1,10 @@
-//! The oldest ready message of a queue, for what drops or redrives the oldest first.
+//! The oldest ready message of a queue, for what drops or redrives the oldest first, or asks how
+//! old it is.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Queue;
 use super::entries::{Entries, Slot};
 use super::lanes::{Lane, Lanes};
 use super::picks::Taken;
@@ -15,6 +17,17 @@ use super::picks::Taken;
 #[derive(Debug, Default)]
 pub(crate) struct Oldest {
     notes: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+impl Queue {
+    /// The lane of the oldest ready message, and the message unless it is in a page. Lanes are
+    /// noted from the first question on, until the queue's configuration changes.
+    pub(crate) fn oldest_ready(&mut self) -> Option<(u32, Option<Slot>)> {
+        if self.lanes.oldest.is_none() {
+            self.lanes.note_all(&self.entries);
+        }
+        self.lanes.peek_oldest(&self.entries)
+    }
 }
 
 impl Lanes {

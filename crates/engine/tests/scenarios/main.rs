@@ -29,6 +29,7 @@ mod keys;
 mod late_settlements;
 mod leases;
 mod log_release;
+mod oldest;
 mod ordering;
 mod paging;
 mod pops;

@@ -31,7 +31,12 @@ const fn pop(max: u32, wait_ms: u64) -> Take {
 
 impl Broker {
     /// Asks, under a name; what was said is for [`Broker::got`].
-    fn ask_once(&mut self, (conn, name): (ConnId, &str), queue: &str, take: Take) -> SubId {
+    pub(crate) fn ask_once(
+        &mut self,
+        (conn, name): (ConnId, &str),
+        queue: &str,
+        take: Take,
+    ) -> SubId {
         let token = self.h.token();
         let sub = SubId { conn, token };
         self.name_worker(sub, name);

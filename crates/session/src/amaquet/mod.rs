@@ -36,8 +36,8 @@
 //! - Settings of queues that are left out are the broker's defaults; `max_attempts` 0 is without
 //!   end, and a message without a part of the ordering key is refused. A push to a queue that is
 //!   not there, or to a dead-letter queue, fails as a whole, an id that is none by itself.
-//! - `queue.stats` tells the age of the message that would come next, and `queue.redrive` as `left`
-//!   how many messages the dead-letter queue has then.
+//! - `queue.stats` tells the age of the oldest message that could be delivered, and `queue.redrive`
+//!   as `left` how many messages the dead-letter queue has then.
 //! - Of messages that do not fit an answer together those that fit come, and the others go back;
 //!   when none fits: PAYLOAD_TOO_LARGE. An event that fits no frame counts as dropped.
 //! - An answer may be longer than `max_payload`, up to the hard limit: text has escapes, and bytes

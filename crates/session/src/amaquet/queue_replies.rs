@@ -180,7 +180,7 @@ impl Link {
         self.outbound.failure(asked, &failure);
     }
 
-    /// How old the message is that comes next, the engine is asked, too.
+    /// How old the oldest ready message is, the engine is asked, too.
     fn ask_oldest(&mut self, entry: Entry, counts: QueueCounts) {
         let Call::Stats(queue) = &entry.call else {
             return;
@@ -188,7 +188,7 @@ impl Link {
         let spec = GetSpec {
             vhost: self.vhost().unwrap_or_default(),
             queue: String::from(queue.clone()),
-            take: Take::Look { max: 1 },
+            take: Take::Oldest,
         };
         let begun = Begun::again(entry);
         let call = Call::Counted(Box::new(counts));

@@ -522,7 +522,7 @@ fn queues_are_counted() {
     let token = peer.ask_rare(r#"{"command":"queue.stats","queue":"q"}"#, &inspect);
     assert_eq!(peer.answer(token, inspected(counts)), [""; 0]);
     let (token, take) = peer.get_request();
-    assert_eq!(take, "Look { max: 1 }");
+    assert_eq!(take, "Oldest");
     let batch = popped(Form::Amqp, Vec::new());
     let told = "{\"depth\":1,\"in_flight\":2,\"delayed\":3,\"throttled\":4,\"unclassified\":5,\
         \"consumers\":6,\"fairness_keys\":7,\"oldest_message_age_ms\":998500}";

@@ -126,7 +126,9 @@ commands! {
         consumers: U64,
         /// Fairness keys with messages.
         fairness_keys: U64,
-        /// How old the oldest message is, in milliseconds; `null` without one.
+        /// How long ago the oldest message that could be delivered now was enqueued, in
+        /// milliseconds; `null` without one. Messages that are leased, or wait for a time, a script
+        /// or their ordering group, are not looked at.
         oldest_message_age_ms: U64,
     }
 
