@@ -2,13 +2,14 @@
 
 use bytes::Bytes;
 use tanda_engine::{DeliveryBatch, DeliveryItem, Form, MessageId};
+use tanda_wire::amaquet::{Payload, json::Writer};
 use tanda_wire::amqp::{Properties, PropertyValues, ShortStr, Table, TableWriter, Value as Amqp};
 use tanda_wire::fila::headers::Headers;
 use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
 use tanda_wire::firemq::{self, Props, RawMap, Value};
 use tanda_wire::mapping::FireMessage;
 
-use super::{FireScratch, Message, Scratch, to_amqp, to_fila, to_fire};
+use super::{FireScratch, Message, Scratch, to_amaquet, to_amqp, to_fila, to_fire};
 use crate::envelope::Envelope;
 
 const FRAME_MAX: usize = 4_096;
@@ -264,12 +265,31 @@ fn at_fila(form: Form, content: &[u8]) -> Vec<String> {
     lines
 }
 
+/// What Amaquet delivers.
+fn at_amaquet(form: Form, content: &[u8]) -> Vec<String> {
+    let payload = to_amaquet::payload(form, content);
+    let headers = to_amaquet::headers(form, content, &payload);
+    let mut lines: Vec<String> = headers
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let mut shown = Vec::new();
+    payload.write(&mut Writer::new(&mut shown));
+    lines.push(format!("payload={}", shown.escape_ascii()));
+    lines
+}
+
 /// What a door delivers of a message.
 type Door = fn(Form, &[u8]) -> Vec<String>;
 
 #[test]
 fn every_pair_of_doors_converts_as_written_down() {
-    let doors: [(&str, Door); 3] = [("Fila", at_fila), ("AMQP", at_amqp), ("FireMQ", at_fire)];
+    let doors: [(&str, Door); 4] = [
+        ("Fila", at_fila),
+        ("AMQP", at_amqp),
+        ("FireMQ", at_fire),
+        ("Amaquet", at_amaquet),
+    ];
     let mut actual = String::new();
     for (from, form, content) in [
         ("Fila", Form::Fila, by_fila()),
@@ -306,6 +326,8 @@ fn what_is_cut_short_is_a_message_without_anything() {
             assert_eq!(to_fire(&batch, &item, FRAME_MAX, &mut scratch).body, b"");
             let fila = to_fila(&batch, &item);
             assert!(form == Form::Fila || fila.ends_with(&[0; 4]), "{len}");
+            let payload = to_amaquet::payload(form, cut);
+            assert_eq!(payload, Payload::Bytes(b"".into()), "{len}");
         }
     }
 }
@@ -319,5 +341,72 @@ fn headers_that_do_not_fit_the_frame_are_left_out() {
         assert!(message.headers.is_empty());
         assert_eq!(message.body, b"body");
         Props::decode(message.props.as_bytes()).unwrap();
+    }
+}
+
+/// A message of AMQP or FireMQ that says this of its body.
+fn said(form: Form, content_type: &str, body: &[u8]) -> Vec<u8> {
+    let mut properties = Vec::new();
+    if form == Form::Amqp {
+        PropertyValues {
+            content_type: (!content_type.is_empty()).then(|| ShortStr::clip(content_type)),
+            ..PropertyValues::default()
+        }
+        .encode(&mut properties);
+    } else {
+        let mut props = Vec::new();
+        firemq::Properties {
+            content_type,
+            ..firemq::Properties::default()
+        }
+        .encode(&mut props);
+        FireMessage {
+            persistent: true,
+            props: Props::decode(&props).unwrap(),
+            headers: RawMap::default(),
+        }
+        .encode(&mut properties);
+    }
+    let mut out = Vec::new();
+    Envelope::write_names(&mut out, b"", b"q");
+    for part in [&properties, body] {
+        out.extend_from_slice(&u32::try_from(part.len()).unwrap().to_be_bytes());
+        out.extend_from_slice(part);
+    }
+    out
+}
+
+#[test]
+fn amaquet_shows_a_body_as_its_content_type_says_if_it_is_that() {
+    let json = |text: &'static str| Payload::Json(text.into());
+    let text = |text: &'static str| Payload::Text(text.into());
+    let bytes = |bytes: &'static [u8]| Payload::Bytes(bytes.into());
+    for (content_type, body, expected) in [
+        ("application/json", &b"{\"a\":1}"[..], json("{\"a\":1}")),
+        ("Application/JSON; charset=utf-8", b" [1] ", json("[1]")),
+        ("application/problem+json", b"null", json("null")),
+        ("application/json", b"{", bytes(b"{")),
+        ("application/json", b"", bytes(b"")),
+        ("application/json", b"\"\xff\"", bytes(b"\"\xff\"")),
+        ("application/jsonl", b"1", bytes(b"1")),
+        ("text/plain", "\u{e9}".as_bytes(), text("\u{e9}")),
+        ("TEXT/html;q=1", b"", text("")),
+        ("text/plain", b"\xff", bytes(b"\xff")),
+        ("text", b"a", bytes(b"a")),
+        ("application/octet-stream", b"7", bytes(b"7")),
+        ("\u{fc}\u{fc}\u{fc}\u{fc}", b"a", bytes(b"a")),
+        ("", b"1", bytes(b"1")),
+    ] {
+        for form in [Form::Amqp, Form::Fire] {
+            let content = said(form, content_type, body);
+            let found = to_amaquet::payload(form, &content);
+            assert_eq!(found, expected, "{form:?} {content_type}");
+            // Only what the payload's type tells is not told again.
+            let headers = to_amaquet::headers(form, &content, &found);
+            let told = headers.iter().find(|it| it.0 == "amqp.content_type");
+            let is_own = to_amaquet::content_type(&found) == content_type;
+            let expected = (!is_own && !content_type.is_empty()).then_some(content_type);
+            assert_eq!(told.map(|it| &*it.1), expected, "{form:?} {content_type}");
+        }
     }
 }

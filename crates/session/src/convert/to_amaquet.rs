@@ -12,6 +12,7 @@
 //! content type that `payload.type` tells.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use tanda_engine::{Content, Form};
 use tanda_wire::amaquet::{Json, Payload};
@@ -79,7 +80,8 @@ fn said_type(form: Form, content: &[u8]) -> &str {
     }
 }
 
-/// The headers of a message whose payload is shown as this.
+/// The headers of a message whose payload is shown as this. Of several with one name the first
+/// counts, as at the other doors: they become an object.
 pub(crate) fn headers<'a>(form: Form, content: &'a [u8], payload: &Payload<'_>) -> TextHeaders<'a> {
     let is_own = |name: &str, value: &str| match name {
         "amqp.content_type" => value == content_type(payload),
@@ -88,9 +90,14 @@ pub(crate) fn headers<'a>(form: Form, content: &'a [u8], payload: &Payload<'_>) 
     };
     let headers = Content::new(form, content).headers();
     let headers = headers.map(|(name, value)| (text(name), text(value)));
-    headers
+    let mut headers: TextHeaders<'a> = headers
         .filter(|(name, value)| form == Form::Fila || !is_own(name, value))
-        .collect()
+        .collect();
+    if headers.len() > 1 {
+        let mut names = BTreeSet::new();
+        headers.retain(|(name, _)| names.insert(name.clone()));
+    }
+    headers
 }
 
 fn text(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
