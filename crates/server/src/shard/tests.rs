@@ -3,8 +3,9 @@
 use std::{io, sync::Arc, thread::JoinHandle};
 
 use tanda_engine::{
-    AdminReply, AdminRequest, ConnId, ConnLimits, Event, Millis, PublishBatch, PublishItem,
-    PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, Span,
+    AdminReply, AdminRequest, ConnId, ConnLimits, DeliveryDurability, Event, GetSpec, Millis,
+    PublishBatch, PublishItem, PublishResult, PublishTarget, QueueSpec, ReplyTo, Request, Span,
+    Take,
 };
 use tanda_node::{Node, NodeConfig};
 use tanda_wal::{
@@ -66,18 +67,16 @@ impl Bench {
                 .unwrap(),
             threads: [shard, sync, background],
         };
-        bench.send(Request::Connect {
-            conn: CONN,
-            limits: ConnLimits {
-                outbound_bytes_max: 1 << 20,
-                subscriptions_max: 1,
-            },
-        });
+        bench.send(connect(CONN));
         bench
     }
 
     fn send(&self, request: Request) {
-        let mut requests = vec![request];
+        self.send_all(vec![request]);
+    }
+
+    /// Sends requests that are handled in one round.
+    fn send_all(&self, mut requests: Vec<Request>) {
         self.inbox.try_send(&mut requests);
         assert!(requests.is_empty(), "refused");
     }
@@ -94,10 +93,13 @@ impl Bench {
     }
 
     fn create(&self, name: &str) -> Event {
-        let spec = QueueSpec {
+        self.create_as(QueueSpec {
             name: name.to_owned(),
             ..QueueSpec::default()
-        };
+        })
+    }
+
+    fn create_as(&self, spec: QueueSpec) -> Event {
         self.send(Request::Admin {
             reply: reply(1),
             request: AdminRequest::CreateQueue(Box::new(spec)),
@@ -106,34 +108,7 @@ impl Bench {
     }
 
     fn publish(&self, queue: &str) -> Event {
-        let name = Span {
-            start: 0,
-            len: u32::try_from(queue.len()).unwrap(),
-        };
-        let mut data = queue.as_bytes().to_vec();
-        data.extend([0; 6]);
-        let item = PublishItem {
-            target: PublishTarget::Name(name),
-            content: Span {
-                start: name.len,
-                len: 6,
-            },
-            fairness_key: Span::default(),
-            weight: 1,
-            delay_ms: 0,
-            idempotency_key: None,
-            priority: 0,
-            transient: false,
-            ..PublishItem::default()
-        };
-        self.send(Request::Publish {
-            reply: reply(2),
-            batch: PublishBatch {
-                data: data.into(),
-                items: vec![item],
-                ..PublishBatch::default()
-            },
-        });
+        self.send(publishing(queue));
         self.event()
     }
 
@@ -148,6 +123,62 @@ impl Bench {
         for thread in self.threads {
             thread.join().unwrap();
         }
+    }
+}
+
+const fn connect(conn: ConnId) -> Request {
+    Request::Connect {
+        conn,
+        limits: ConnLimits {
+            outbound_bytes_max: 1 << 20,
+            subscriptions_max: 1,
+        },
+    }
+}
+
+/// Leases a message of the queue "q" for longer than any test.
+fn pop(conn: ConnId, wait_ms: u64) -> Request {
+    let spec = GetSpec {
+        queue: "q".to_owned(),
+        take: Take::Leased {
+            max: 1,
+            lease_ms: Some(3_600_000),
+            wait_ms,
+        },
+        ..GetSpec::default()
+    };
+    let reply = ReplyTo { conn, token: 7 };
+    Request::Get { reply, spec }
+}
+
+fn publishing(queue: &str) -> Request {
+    let name = Span {
+        start: 0,
+        len: u32::try_from(queue.len()).unwrap(),
+    };
+    let mut data = queue.as_bytes().to_vec();
+    data.extend([0; 6]);
+    let item = PublishItem {
+        target: PublishTarget::Name(name),
+        content: Span {
+            start: name.len,
+            len: 6,
+        },
+        fairness_key: Span::default(),
+        weight: 1,
+        delay_ms: 0,
+        idempotency_key: None,
+        priority: 0,
+        transient: false,
+        ..PublishItem::default()
+    };
+    Request::Publish {
+        reply: reply(2),
+        batch: PublishBatch {
+            data: data.into(),
+            items: vec![item],
+            ..PublishBatch::default()
+        },
     }
 }
 
@@ -200,4 +231,65 @@ fn a_failed_sync_confirms_nothing_more_and_the_shard_stays_up_for_diagnosis() {
     let cause = bench.snapshot().failed.unwrap();
     assert!(cause.contains("sync"), "{cause}");
     bench.stop();
+}
+
+/// Whatever part of the way the answer had gone when its client was gone.
+#[test]
+fn what_was_popped_for_who_is_gone_goes_back_at_once() {
+    use DeliveryDurability::{Committed, Fast};
+    let gone = ConnId(2);
+    for (durability, together, waits) in [
+        (Fast, true, false),
+        (Fast, false, false),
+        (Fast, true, true),
+        (Committed, true, false),
+        (Committed, false, false),
+        (Committed, true, true),
+    ] {
+        let bench = Bench::start();
+        bench.create_as(QueueSpec {
+            name: "q".to_owned(),
+            durability,
+            ..QueueSpec::default()
+        });
+        let mailbox = Arc::new(Mailbox::default());
+        bench.inbox.open(gone, Arc::clone(&mailbox));
+        let mut requests = vec![connect(gone), pop(gone, 3_600_000)];
+        if waits {
+            // The publish serves it, in the same round as its end.
+            bench.send_all(requests);
+            requests = vec![publishing("q")];
+        } else {
+            bench.publish("q");
+        }
+        let disconnect = Request::Disconnect { conn: gone };
+        if together {
+            requests.push(disconnect);
+            bench.send_all(requests);
+        } else {
+            bench.send_all(requests);
+            bench.runtime.block_on(mailbox.arrived());
+            bench.send(disconnect);
+        }
+        if waits {
+            let published = bench.event();
+            assert!(
+                matches!(published, Event::Published { .. }),
+                "{published:?}"
+            );
+        }
+        bench.send(pop(CONN, 0));
+        let answer = bench.event();
+        let Event::Got {
+            result: Ok(got), ..
+        } = &answer
+        else {
+            panic!("{answer:?}")
+        };
+        let items = got.batch.iter().flat_map(|batch| &batch.items);
+        // Nobody has seen it before.
+        let attempts: Vec<u32> = items.map(|item| item.attempts).collect();
+        assert_eq!(attempts, [1], "{durability:?}, {together}, {waits}");
+        bench.stop();
+    }
 }
