@@ -161,6 +161,14 @@ fn contradictions_are_refused() {
     assert_eq!(mistakes(payloads, &[], &[]).len(), 1);
 }
 
+#[test]
+fn the_payloads_of_amaquet_have_a_hard_limit() {
+    let with = |bytes: &str| format!("[amaquet.limits]\nmax_payload = \"{bytes}\"\n");
+    let most = config::load(&sources(&with("64MiB"), &[], &[])).unwrap();
+    assert_eq!(most.config.amaquet_max_payload.0, 64 << 20);
+    assert_eq!(mistakes(&with("65MiB"), &[], &[]).len(), 1);
+}
+
 /// TOML takes no `amaquet = "..."` beside a section `[amaquet]`.
 #[test]
 fn the_address_of_a_door_may_stand_in_its_section() {

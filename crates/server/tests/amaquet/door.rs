@@ -6,7 +6,7 @@ use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 
 use crate::{
-    peer::{AUTH, HELLO, Peer, SUBSCRIBE},
+    peer::{AUTH, HELLO, Peer, SUBSCRIBE, fields},
     support::{self, TempDir, TestServer},
 };
 
@@ -49,6 +49,18 @@ fn hello_tells_of_the_server() {
     }
     assert_eq!(unbase64(&said["public_key"]).len(), 32);
     assert_eq!(said["signature"], Value::Null);
+    let expected = [
+        "auth_required",
+        "features",
+        "max_payload",
+        "node_id",
+        "protocol",
+        "public_key",
+        "server",
+        "signature",
+        "version",
+    ];
+    assert_eq!(fields(&said), expected);
     // The whole payload may be absent.
     let mut peer = Peer::of(&server);
     peer.send_bytes(&crate::peer::request(HELLO, 9, b""));
@@ -166,6 +178,8 @@ fn commands_are_told_with_their_arguments() {
     let told = Peer::of(&server).run("server.commands", json!({}));
     let commands = told["commands"].as_array().unwrap();
     assert_eq!(commands.len(), 56, "as many as the document lists");
+    let shape = ["arguments", "name", "permission", "result", "summary"];
+    assert!(commands.iter().all(|it| fields(it) == shape), "{told}");
     let pop = commands.iter().find(|it| it["name"] == "list.pop").unwrap();
     assert!(!pop["summary"].as_str().unwrap().is_empty());
     assert_eq!(pop["permission"], "w");

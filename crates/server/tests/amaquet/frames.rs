@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    peer::{CANCEL, COMMAND, HELLO, Peer, command, header, request},
+    peer::{CANCEL, COMMAND, HELLO, Peer, command, fields, header, request},
     support::{TempDir, TestServer},
 };
 
@@ -46,6 +46,12 @@ fn a_frame_that_cannot_be_trusted_is_answered_and_ends_the_connection() {
     assert_eq!(refused(&server, &changed(11, 1)), told("BAD_FRAME"));
     let large = header(COMMAND, 1, (1 << 20) + 1);
     assert_eq!(refused(&server, &large), told("PAYLOAD_TOO_LARGE"));
+    // As much as is allowed.
+    let mut payload = br#"{"command":"server.ping"}"#.to_vec();
+    payload.resize(1 << 20, b' ');
+    let mut peer = Peer::of(&server);
+    peer.send_bytes(&request(COMMAND, 1, &payload));
+    assert_eq!(peer.answer(1).result(), &json!({"pong": true}));
 }
 
 #[test]
@@ -251,4 +257,48 @@ fn a_payload_beyond_the_reservation_ends_the_connection_before_it_is_read() {
         third.ask(CANCEL, &json!({"request_id": 5})).result()["cancelled"],
         false
     );
+}
+
+/// Whatever is said in them, answers have these fields and no others.
+#[test]
+fn envelopes_have_these_fields() {
+    let dir = TempDir::new();
+    let options = [("amaquet.limits.active_per_connection", "1")];
+    let server = TestServer::start(dir.path(), &options);
+    let mut peer = Peer::of(&server);
+    let good = peer.try_run("server.ping", json!({})).payload;
+    assert_eq!(good, json!({"ok": true, "result": {"pong": true}}));
+    let bad = peer.try_run("key.kind", json!({"key": "no"})).payload;
+    assert_eq!(fields(&bad), ["error", "ok"]);
+    assert_eq!(fields(&bad["error"]), ["code", "message"]);
+    assert_eq!(bad["error"]["message"], "key not found");
+    peer.begin(1, "list.pop", json!({"key": "a", "wait_ms": 240_000}));
+    let overloaded = peer.try_run("server.ping", json!({})).payload;
+    assert_eq!(
+        fields(&overloaded["error"]),
+        ["code", "message", "retry_after_ms"]
+    );
+    let cancelled = peer.ask(CANCEL, &json!({"request_id": 1}));
+    assert_eq!(
+        cancelled.result(),
+        &json!({"request_id": 1, "cancelled": true})
+    );
+    assert_eq!(peer.answer(1).code(), "CANCELLED");
+}
+
+#[test]
+fn cancel_wants_the_id_of_a_request() {
+    let dir = TempDir::new();
+    let server = TestServer::start(dir.path(), &[]);
+    let mut peer = Peer::of(&server);
+    for wrong in [
+        json!({}),
+        json!({"request_id": "1"}),
+        json!({"request_id": -1}),
+        json!([]),
+    ] {
+        assert_eq!(peer.ask(CANCEL, &wrong).code(), "BAD_REQUEST", "{wrong}");
+    }
+    let most = peer.ask(CANCEL, &json!({"request_id": u64::MAX}));
+    assert_eq!(most.result()["cancelled"], false);
 }

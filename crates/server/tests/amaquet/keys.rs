@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// A command that makes a key of each kind, and one that reads it.
-const KINDS: [(&str, &str, &str); 7] = [
+pub(crate) const KINDS: [(&str, &str, &str); 7] = [
     ("value", "value.set", "value.get"),
     ("counter", "counter.set", "counter.get"),
     ("map", "map.set", "map.all"),
@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, &str); 7] = [
 ];
 
 /// Arguments with which each of them makes a key.
-fn made(key: &str, ttl_ms: Option<u64>) -> Value {
+pub(crate) fn made(key: &str, ttl_ms: Option<u64>) -> Value {
     let mut arguments = json!({"key": key, "value": 1, "field": "f", "values": [1],
         "members": ["m"], "member": "m", "score": 1, "ttl_ms": 3_600_000, "token": 1});
     if let Some(ttl_ms) = ttl_ms {
@@ -173,6 +173,13 @@ fn a_scan_returns_every_key_in_pages() {
     );
     assert_eq!(scan(&mut peer, json!({"limit": 10_000})).len(), 251);
     assert_eq!(scan(&mut peer, json!({})).len(), 251);
+    // A thousand at once when nothing else is said.
+    for n in 0..1000 {
+        peer.run("counter.add", key(&format!("more:{n}")));
+    }
+    let first = peer.run("key.scan", json!({}));
+    assert_eq!(first["keys"].as_array().unwrap().len(), 1000);
+    assert!(first["cursor"].is_string(), "{first}");
     let two = scan(&mut peer, json!({"glob": "user:?"}));
     assert_eq!(two.len(), 10);
     for wrong in [
@@ -242,16 +249,17 @@ fn everything_is_there_after_a_restart() {
 
 const ROOT: &str = "tanda_the-first-key-of-all-that-is-here-01";
 
-/// A peer that shows a key with these grants.
-fn granted(server: &TestServer, grants: &[(&str, &str)]) -> Peer {
+/// A peer that shows a key with these grants, and the key.
+fn granted(server: &TestServer, grants: &[(&str, &str)]) -> (Peer, Value) {
     let mut fila = enter(server, ROOT);
     let made = create_key(&mut fila, "worker", 0, false);
     set_acl(&mut fila, &made.id, grants);
     let mut peer = Peer::of(server);
-    let who = peer.ask(AUTH, &json!({"api_key": made.secret}));
+    let key = json!({"api_key": made.secret});
+    let who = peer.ask(AUTH, &key);
     let expected = json!({"key_id": made.id, "name": "worker", "superadmin": false});
     assert_eq!(who.result(), &expected);
-    peer
+    (peer, key)
 }
 
 #[test]
@@ -263,10 +271,8 @@ fn grants_are_by_name() {
     for name in ["mine", "yours", "ours"] {
         root.run("counter.add", key(name));
     }
-    let mut peer = {
-        let grants = [("consume", "mine"), ("consume", "o*"), ("produce", "mine")];
-        granted(&server, &grants)
-    };
+    let grants = [("consume", "mine"), ("consume", "o*"), ("produce", "mine")];
+    let (mut peer, own) = granted(&server, &grants);
     assert_eq!(peer.run("counter.get", key("mine"))["value"], 1);
     assert_eq!(peer.run("counter.add", key("mine"))["value"], 2);
     assert_eq!(peer.fail("counter.get", key("yours")), "FORBIDDEN");
@@ -277,6 +283,15 @@ fn grants_are_by_name() {
     assert_eq!(peer.fail("value.get_many", both), "FORBIDDEN");
     assert_eq!(peer.fail("server.info", json!({})), "FORBIDDEN");
     assert_eq!(peer.run("server.ping", json!({})), json!({"pong": true}));
+    // Of several keys the last one counts, until another is good.
+    peer.ask(AUTH, &json!({"api_key": ROOT})).result();
+    assert_eq!(peer.run("counter.get", key("yours"))["value"], 1);
+    peer.ask(AUTH, &own).result();
+    assert_eq!(
+        peer.ask(AUTH, &json!({"api_key": "no such"})).code(),
+        "UNAUTHENTICATED"
+    );
+    assert_eq!(peer.fail("counter.get", key("yours")), "FORBIDDEN");
     // A scan shows what the caller may read.
     let seen = scan(&mut peer, json!({"limit": 1}));
     assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["mine", "ours"]);

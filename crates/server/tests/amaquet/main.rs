@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "helpers of tests outside of a test function"
 )]
 
@@ -12,6 +13,7 @@ mod abuse;
 mod api_keys;
 #[path = "../support/certificates.rs"]
 mod certificates;
+mod contract;
 mod door;
 mod families;
 mod frames;

@@ -70,6 +70,13 @@ pub(crate) fn of_text(data: &str) -> Value {
     json!({"type": "text", "data": data})
 }
 
+/// The names of an object's fields, sorted.
+pub(crate) fn fields(object: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = object.as_object().unwrap().keys().map(|it| &**it).collect();
+    names.sort_unstable();
+    names
+}
+
 impl Frame {
     /// What an answer says went well.
     pub(crate) fn result(&self) -> &Value {

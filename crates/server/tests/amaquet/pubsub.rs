@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    peer::{CANCEL, Peer, SUBSCRIBE, UNSUBSCRIBE, of_json},
+    peer::{CANCEL, Peer, SUBSCRIBE, UNSUBSCRIBE, fields, of_json},
     support::{TempDir, TestServer},
 };
 
@@ -49,6 +49,8 @@ fn what_is_published_comes_as_an_event_of_the_subscription_s_id() {
         assert_eq!(event["channel"], "updates");
         assert_eq!(event["payload"], of_json(&json!({"n": 1})));
         assert_eq!(event["dropped"], 0);
+        let expected = ["channel", "dropped", "key", "payload", "published_at"];
+        assert_eq!(fields(&event), expected);
         let at = event["published_at"].as_str().unwrap();
         let shape: String = at
             .chars()
@@ -153,6 +155,36 @@ fn wrong_subscriptions_are_refused() {
                 "BAD_REQUEST",
                 "{arguments}"
             );
+        }
+        for buffer in [1, 65_536] {
+            let mut arguments = on("a");
+            arguments["buffer"] = json!(buffer);
+            assert_eq!(peer.ask(SUBSCRIBE, &arguments).result(), &on("a"));
+        }
+        for (field, wrong) in [
+            ("buffer", json!("1")),
+            ("buffer", json!(1.5)),
+            ("key", json!("x".repeat(256))),
+            ("channel", json!("x".repeat(256))),
+        ] {
+            let mut arguments = on("a");
+            arguments[field] = wrong;
+            assert_eq!(
+                peer.ask(SUBSCRIBE, &arguments).code(),
+                "BAD_REQUEST",
+                "{arguments}"
+            );
+        }
+        for missing in ["key", "channel"] {
+            let mut arguments = on("a");
+            arguments.as_object_mut().unwrap().remove(missing);
+            for opcode in [SUBSCRIBE, UNSUBSCRIBE] {
+                assert_eq!(
+                    peer.ask(opcode, &arguments).code(),
+                    "BAD_REQUEST",
+                    "{missing}"
+                );
+            }
         }
         // A predeclared exchange that is no topic.
         let direct = json!({"key": "amq.direct", "channel": "a"});
