@@ -9,6 +9,7 @@
 )]
 
 mod abuse;
+mod across;
 #[path = "../support/api_keys.rs"]
 mod api_keys;
 #[path = "../support/certificates.rs"]
@@ -18,6 +19,7 @@ mod door;
 mod families;
 mod frames;
 mod keys;
+mod neighbours;
 mod peer;
 mod pubsub;
 mod queues;
