@@ -317,6 +317,12 @@ mod amaquet_with_keys {
     }
 }
 
+checks! { amaquet_abuse, "amaquet_abuse.py" over "amaquet":
+    connections
+    keys
+    payloads
+}
+
 checks! { amaquet_shell, "amaquet_shell.py" over "amaquet":
     commands_are_typed
     tab_completes
