@@ -116,6 +116,10 @@ impl Journal for Gather<'_> {
         self.journal.read_page(slot, into)
     }
 
+    fn note_deliveries(&mut self, record: &[u8]) {
+        self.journal.note_deliveries(record);
+    }
+
     fn free_page(&mut self, slot: PageSlot) {
         self.journal.free_page(slot);
     }

@@ -22,6 +22,12 @@ pub trait Journal {
     /// Reads a page into `into`, replacing what is there. False when it cannot be read now.
     fn read_page(&mut self, slot: PageSlot, into: &mut Vec<u8>) -> bool;
 
+    /// Deliveries may leave before the records of them are on disk: `record` says of which
+    /// messages, for [`Engine::replay_noted`](crate::Engine::replay_noted). Whoever lets them leave
+    /// keeps it first where the end of the process does not lose it. A journal that does not
+    /// outlive the process has nothing to do.
+    fn note_deliveries(&mut self, _record: &[u8]) {}
+
     /// The engine needs a page no more. A snapshot may still.
     fn free_page(&mut self, slot: PageSlot);
 }

@@ -39,6 +39,7 @@ mod keys;
 mod keyspace;
 mod message_ids;
 mod moves;
+mod noted;
 mod on_admin;
 mod on_get;
 mod on_pop;

@@ -13,6 +13,7 @@ use hashbrown::HashMap;
 use crate::atomic::{absolute, is_relative, records_in};
 use crate::engine::Engine;
 use crate::moves::Move;
+use crate::noted::Noted;
 use crate::queue::entries::{Flags, Slot};
 use crate::queue::leases::NEVER;
 use crate::queue::page_ref::PageRef;
@@ -35,6 +36,7 @@ pub(crate) struct Recovery {
     pub(crate) throttled_until: Vec<Lsn>,
     /// Slots of pages that the snapshot names and whose messages are in memory or gone.
     pub(crate) freed: Vec<PageSlot>,
+    pub(crate) noted: Noted,
     /// Where the `Atomic` record begins that is applied.
     atomic_at: Option<Lsn>,
     hasher: RandomState,
@@ -73,6 +75,7 @@ impl Recovery {
             charges: Vec::new(),
             throttled_until: Vec::new(),
             freed: Vec::new(),
+            noted: Noted::new(),
             atomic_at: None,
             hasher: hasher.clone(),
         }

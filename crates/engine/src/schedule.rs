@@ -301,12 +301,16 @@ impl Engine {
             self.write_charges(cx, &mut pass.throttle.charged, permits);
             self.queues.at_mut(index).last_lsn = cx.journal.end();
         }
+        let queue = self.queues.at(index);
+        let fast = queue.config.durability == DeliveryDurability::Fast;
         if !pass.gone.is_empty() {
+            if fast && queue.remembers_deliveries() {
+                self.note_gone(cx, index, &pass.gone);
+            }
             self.remove_all(cx, index, &pass.gone);
             pass.gone.clear();
         }
         let queue = self.queues.at(index);
-        let fast = queue.config.durability == DeliveryDurability::Fast;
         if !queue.remembers_deliveries() {
             pass.positions.clear();
             pass.untimed.clear();
@@ -331,6 +335,7 @@ impl Engine {
     fn write_leased(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) {
         let queue = self.queues.at(index);
         let timed_end = cx.now.after_ms(queue.config.lease_ms);
+        let fast = queue.config.durability == DeliveryDurability::Fast;
         let id = queue.identity.id;
         pass.asked.sort_unstable();
         let mut asked: Vec<(Millis, Vec<u64>)> = Vec::new();
@@ -352,6 +357,9 @@ impl Engine {
             put_positions(&mut self.record, positions);
             positions.clear();
             let end = self.append(cx);
+            if fast {
+                cx.journal.note_deliveries(&self.record);
+            }
             self.queues.at_mut(index).last_lsn = end;
         }
     }

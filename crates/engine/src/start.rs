@@ -50,6 +50,7 @@ impl Engine {
                 self.queues.at_mut(owner).dedup.on_left(message, time);
             }
         }
+        let noted = core::mem::take(&mut recovery.noted);
         self.start_throttles(&mut recovery, now, journal.end());
         for (index, kept) in recovery.queues {
             self.start_queue(now, index, kept)?;
@@ -67,6 +68,7 @@ impl Engine {
             journal,
             out: &mut Vec::<Output>::new(),
         };
+        self.write_noted(cx, noted);
         self.delete_transient(cx);
         self.run_timers(cx);
         self.run_keys(cx);

@@ -30,6 +30,7 @@ impl<D: Disk> Node<D> {
                     log: &mut self.log,
                     refused: &mut None,
                     pages: &mut self.pages,
+                    notes: &mut self.notes,
                 };
                 let engine = &mut self.engine;
                 let list = found.list();

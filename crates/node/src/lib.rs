@@ -21,6 +21,7 @@ mod backup;
 mod config;
 mod copying;
 mod delivery;
+mod delivery_notes;
 mod effects;
 mod keys;
 mod log_journal;

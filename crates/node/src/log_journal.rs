@@ -3,6 +3,7 @@
 use tanda_engine::{ContentRead, Journal, Lsn, PageSlot};
 use tanda_wal::{Disk, Log};
 
+use crate::delivery_notes::DeliveryNotes;
 use crate::pages::PageFile;
 
 /// Lends the log to the engine for one call. The engine never sees an error: it gets the position
@@ -13,6 +14,7 @@ pub(crate) struct LogJournal<'a, D: Disk> {
     /// Why the log took no record, once it did not.
     pub(crate) refused: &'a mut Option<String>,
     pub(crate) pages: &'a mut PageFile<D>,
+    pub(crate) notes: &'a mut DeliveryNotes<D>,
 }
 
 impl<D: Disk> Journal for LogJournal<'_, D> {
@@ -52,6 +54,10 @@ impl<D: Disk> Journal for LogJournal<'_, D> {
 
     fn read_page(&mut self, slot: PageSlot, into: &mut Vec<u8>) -> bool {
         self.pages.read(slot, into).is_ok()
+    }
+
+    fn note_deliveries(&mut self, record: &[u8]) {
+        self.notes.add(record);
     }
 
     fn free_page(&mut self, slot: PageSlot) {

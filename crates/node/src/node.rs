@@ -11,7 +11,8 @@ use crate::NodeStats;
 use crate::background::CopyWork;
 use crate::backup::Backup;
 use crate::delivery::{Chunk, resolve};
-use crate::effects::{EffectQueue, failed_answer};
+use crate::delivery_notes::DeliveryNotes;
+use crate::effects::{EffectQueue, failed_answer, is_ordered};
 use crate::keys::PublishedTables;
 use crate::log_journal::LogJournal;
 use crate::memory::MemoryWatch;
@@ -53,6 +54,7 @@ pub struct Node<D: Disk> {
     /// Whoever waits for the engine has been told that the node has failed.
     told_waiting: bool,
     pub(crate) pages: PageFile<D>,
+    pub(crate) notes: DeliveryNotes<D>,
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) reclaim: Reclaim<D>,
     pub(crate) tables: PublishedTables,
@@ -79,6 +81,7 @@ pub(crate) struct Recovered<D: Disk> {
     pub(crate) engine: Engine,
     pub(crate) log: Log<D>,
     pub(crate) pages: PageFile<D>,
+    pub(crate) notes: DeliveryNotes<D>,
     pub(crate) snapshots: Snapshots<D>,
     pub(crate) log_id: u128,
     pub(crate) memory_limit: u64,
@@ -92,6 +95,7 @@ impl<D: Disk> Node<D> {
             engine,
             log,
             pages,
+            notes,
             snapshots,
             log_id,
             memory_limit,
@@ -122,6 +126,7 @@ impl<D: Disk> Node<D> {
             failed: None,
             told_waiting: false,
             pages,
+            notes,
             snapshots,
             reclaim: Reclaim::new(now, rates),
             tables: PublishedTables::default(),
@@ -138,6 +143,7 @@ impl<D: Disk> Node<D> {
         };
         node.publish_recovered_tables();
         node.with_engine(|engine, journal, _| engine.start(now, journal))?;
+        node.notes.keep_until(end_of(&node.log));
         node.note_room();
         Ok(node)
     }
@@ -273,6 +279,7 @@ impl<D: Disk> Node<D> {
         let counters = self.counters.clone();
         let owned = |(count, error): (u64, Option<&str>)| (count, error.map(str::to_owned));
         let (snapshot_failures, last_snapshot_error) = owned(self.snapshots.failures());
+        let (note_errors, last_note_error) = owned(self.notes.errors());
         let (page_errors, last_page_error) = owned(self.pages.errors());
         let (copy_failures, last_copy_error) = owned(self.reclaim.failures());
         NodeStats {
@@ -284,6 +291,8 @@ impl<D: Disk> Node<D> {
             page_file_bytes: self.pages.bytes(),
             page_errors,
             last_page_error,
+            note_errors,
+            last_note_error,
             pinned: self.reclaim.pinned,
             oldest_kept_segment: self.oldest_kept(),
             copied: self.reclaim.copied,
@@ -350,6 +359,7 @@ impl<D: Disk> Node<D> {
             log: &mut self.log,
             refused: &mut refused,
             pages: &mut self.pages,
+            notes: &mut self.notes,
         };
         let result = call(&mut self.engine, &mut journal, &mut self.outputs);
         if let Some(why) = refused {
@@ -363,7 +373,11 @@ impl<D: Disk> Node<D> {
         let end = end_of(&self.log);
         self.tables.take_from(&mut self.engine, (end, durable));
         let mut outputs = core::mem::take(&mut self.outputs);
-        for output in outputs.drain(..) {
+        let unnoted = self.notes.write(durable, end);
+        for mut output in outputs.drain(..) {
+            if is_ordered(&output.event) {
+                output.after = output.after.max(unnoted);
+            }
             if let Some((conn, event)) = self.effects.offer(output, durable) {
                 self.release(conn, event);
             }

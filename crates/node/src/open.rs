@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tanda_engine::{Engine, Lsn, Millis, named_snapshot};
 use tanda_wal::{Disk, DiskCall, DiskError, Log};
 
+use crate::delivery_notes::DeliveryNotes;
 use crate::node::Recovered;
 use crate::pages::{PageError, PageFile};
 use crate::reclaim::Rates;
@@ -50,6 +51,11 @@ pub enum OpenError {
         /// What is wrong.
         problem: String,
     },
+    /// The notes of deliveries cannot be used.
+    Notes {
+        /// What is wrong.
+        problem: String,
+    },
     /// A newer build wrote this log.
     NewerVersion(tanda_wal::OpenError),
     /// The log could not be used: in use by another process, a disk call failed, wrong settings.
@@ -74,6 +80,11 @@ impl OpenError {
                 "copy the data directory before anything else; `tanda repair` shows what is there \
                  and saves what can be read"
             }
+            Self::Notes { .. } => {
+                "start the build that wrote this directory, or a newer one; or remove \
+                 deliveries.notes: no message is lost, but some that were delivered last will not \
+                 say so when they are delivered again"
+            }
             Self::NewerVersion(_) => "start the build that wrote this log, or a newer one",
             Self::Log(_) => "correct the cause and start again; nothing was changed",
         }
@@ -89,7 +100,7 @@ impl fmt::Display for OpenError {
                 "the record at log position {:#x} cannot be applied: {problem}",
                 at.0
             )?,
-            Self::Snapshot { problem } | Self::Pages { problem } => f.write_str(problem)?,
+            Self::Snapshot { problem } | Self::Pages { problem } | Self::Notes { problem } => f.write_str(problem)?,
         }
         write!(f, "; {}", self.help())
     }
@@ -99,7 +110,10 @@ impl Error for OpenError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Corrupt(e) | Self::NewerVersion(e) | Self::Log(e) => e.source(),
-            Self::Record { .. } | Self::Snapshot { .. } | Self::Pages { .. } => None,
+            Self::Record { .. }
+            | Self::Snapshot { .. }
+            | Self::Pages { .. }
+            | Self::Notes { .. } => None,
         }
     }
 }
@@ -169,12 +183,14 @@ impl<D: Disk> Node<D> {
         log.keep_segments(&needed).map_err(classify)?;
         progress(replay.done);
         let at = replay.done.at;
+        let notes = notes_of(&disk, log_id, &mut engine)?;
         let found = looked.found.as_ref();
         let found = found.map(|found| (found.index, loaded.published(&found.header)));
         let recovered = Recovered {
             engine,
             log,
             pages,
+            notes,
             snapshots: Snapshots::new(disk, schedule, found),
             log_id,
             memory_limit: config.memory_limit_bytes,
@@ -287,6 +303,22 @@ fn load<D: Disk>(
         note(record.len());
     }
     Ok(loaded)
+}
+
+/// Tells the engine, which has replayed the log, what else was delivered.
+fn notes_of<D: Disk>(
+    disk: &Arc<D>,
+    log_id: u128,
+    engine: &mut Engine,
+) -> Result<DeliveryNotes<D>, OpenError> {
+    let opened = DeliveryNotes::open(Arc::clone(disk), log_id);
+    let (notes, found) = opened.map_err(disk_failed)?;
+    match found.replay(engine) {
+        Ok(()) => Ok(notes),
+        Err(error) => Err(OpenError::Notes {
+            problem: format!("deliveries.notes makes no sense: {}", error.problem),
+        }),
+    }
 }
 
 /// The disk failed: nothing is wrong with what is on it, and it can be tried again.

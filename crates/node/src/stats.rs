@@ -46,6 +46,10 @@ pub struct NodeStats {
     pub page_errors: u64,
     /// What the newest of them was.
     pub last_page_error: Option<String>,
+    /// Counter: notes of deliveries that could not be written: those deliveries waited for the log.
+    pub note_errors: u64,
+    /// What the newest of them was.
+    pub last_note_error: Option<String>,
     /// Segments that a start does not replay, as of the last look: their bytes, and how many of
     /// them
     /// are contents that messages need. The difference is pinned by those messages.

@@ -11,6 +11,7 @@
 mod atomic;
 mod backup;
 mod crashes;
+mod delivery_notes;
 mod disk_steps;
 mod durability;
 mod failures;

@@ -77,6 +77,10 @@ pub(super) fn node(door: &Door, snapshot: &Snapshot) -> Value {
             "errors": node.page_errors,
             "last_error": node.last_page_error,
         },
+        "delivery_notes": {
+            "errors": node.note_errors,
+            "last_error": node.last_note_error,
+        },
         "reclaim": {
             "kept_bytes": node.pinned.file_bytes,
             "live_bytes": node.pinned.live_bytes,

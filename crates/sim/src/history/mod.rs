@@ -18,6 +18,7 @@ use tanda_engine::Millis;
 use tanda_wire::fila::delivery::DeliveryMessage;
 
 use crate::failure::{Check, Violation, ensure};
+use crate::host::Death;
 use crate::invariants;
 use crate::invariants::scripted::Decided;
 
@@ -238,8 +239,8 @@ impl History {
     }
 
     /// The broker's memory is gone: fast queues have forgotten their leases.
-    pub(crate) fn on_crash(&mut self, now: Millis) {
-        self.amqp.on_crash();
+    pub(crate) fn on_crash(&mut self, now: Millis, death: Death) {
+        self.amqp.on_crash(death);
         self.decided.clear();
         self.keys.on_crash();
         let Self {

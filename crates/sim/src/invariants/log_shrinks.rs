@@ -2,7 +2,8 @@
 //! a few segments, settings, and files that are kept for what comes next.
 //!
 //! Source: `docs/formats/records.md`, "What a log without its beginning means";
-//! `docs/formats/pages.md`, the page file "grows and shrinks by 64 slots"; `docs/recovery.md`.
+//! `docs/formats/pages.md`, the page file "grows and shrinks by 64 slots"; `docs/formats/deliveries.md`;
+//! `docs/recovery.md`.
 
 use tanda_node::NodeStats;
 
@@ -14,6 +15,8 @@ pub(crate) const NAME: &str = "a dead log shrinks";
 const SEGMENTS_MAX: usize = 3;
 /// The page file keeps at most the slots of one step of its growth, and of the one under way.
 const PAGE_FILE_BYTES_MAX: u64 = 2 * 64 * 4096;
+/// Two areas.
+const NOTES_FILE_BYTES_MAX: u64 = 512 << 10;
 /// A snapshot's file is preallocated.
 const SNAPSHOT_FILE_BYTES_MAX: u64 = 1 << 20;
 /// Of a snapshot: its frame, and the settings of a queue with its dead-letter queue.
@@ -53,6 +56,7 @@ pub(crate) fn when_empty(fixed: Fixed<'_>, stats: &NodeStats, files: &[(String, 
     for (name, bytes) in files {
         let most = match name.as_str() {
             "index.pages" => PAGE_FILE_BYTES_MAX,
+            "deliveries.notes" => NOTES_FILE_BYTES_MAX,
             "snapshot-a" | "snapshot-b" => SNAPSHOT_FILE_BYTES_MAX,
             name if name.ends_with(".seg") => fixed.log.segment_bytes,
             _ => 0,

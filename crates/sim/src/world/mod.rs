@@ -372,7 +372,7 @@ impl World {
         self.trace.event(self.now, "die", death as u64, &[]);
         self.lose_wires()?;
         let lost = self.host.die(death);
-        self.history.on_crash(self.now);
+        self.history.on_crash(self.now, death);
         for index in lost {
             self.lose(index)?;
         }

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use tanda_engine::Millis;
 
 use crate::failure::{Check, Violation, ensure};
+use crate::host::Death;
 use crate::invariants::amqp::{unexpected, was_published};
 use crate::random::Random;
 
@@ -215,7 +216,7 @@ impl Amqp {
     }
 
     /// The broker's memory is gone.
-    pub(crate) fn on_crash(&mut self) {
+    pub(crate) fn on_crash(&mut self, death: Death) {
         self.epoch += 1;
         let proven = self.proven.take();
         self.on_start();
@@ -223,8 +224,10 @@ impl Amqp {
             copy.holder = None;
             copy.is_gone = false;
             copy.deaths = 0;
-            // What was delivered before something was published that is on disk is so, too.
-            copy.delivered.retain(|_, next| Some(*next) <= proven);
+            if death == Death::PowerLoss {
+                // What was delivered before something was published that is on disk is so, too.
+                copy.delivered.retain(|_, next| Some(*next) <= proven);
+            }
         }
         for tx in &mut self.txs {
             (tx.is_seen, tx.is_undone) = (false, false);

@@ -1,8 +1,10 @@
 //! `redelivered` is set on whatever was delivered from this queue before, as long as the process
-//! lives, and after a crash where a confirm of later shows that the delivery was on disk.
+//! lives and after it was killed, and after a power loss where a confirm of later shows that the
+//! delivery was on disk.
 //!
 //! Source: `firemq.md`, `deliver`; `broker-model`, durability: leases are "fast", "what was
-//! delivered is remembered in unsynced ranges": a crash may take what was not written yet.
+//! delivered is remembered in unsynced ranges, so `redelivered` is right after all but a power
+//! loss".
 
 use crate::failure::{Check, ensure};
 use crate::history::amqp::{Arrived, Copy};
