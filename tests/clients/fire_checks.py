@@ -179,6 +179,28 @@ def expiry_and_dead_letters():
     fire.close()
 
 
+def consumers_of_higher_priority_are_served_first():
+    fire = connect()
+    fire.queue("preferred")
+    for sub, args in ((1, {"x-priority": -5}), (2, {}), (3, {"x-priority": 10})):
+        fire.subscribe(sub, "preferred", 2, args=args)
+
+    def after(numbers):
+        """Who has received each of these."""
+        for number in numbers:
+            fire.publish("", "preferred", b"%d" % number)
+        frames = [fire.next() for _ in numbers]
+        return {frame.payload: frame.header.get("sub", 0) for frame in frames}
+
+    found = after(range(6))
+    assert found == {b"0": 3, b"1": 3, b"2": 2, b"3": 2, b"4": 1, b"5": 1}, found
+    fire.grant(1, 1)
+    fire.grant(3, 1)
+    assert after([6]) == {b"6": 3}
+    assert after([7]) == {b"7": 1}
+    fire.close()
+
+
 def priority_and_limits():
     fire = connect()
     fire.queue("ranked", x_max_priority=5)

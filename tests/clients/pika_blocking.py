@@ -143,6 +143,56 @@ def higher_priority_goes_first():
     connection.close()
 
 
+def consumers_of_higher_priority_are_served_first():
+    connection = connect()
+    publisher = connection.channel()
+    publisher.queue_declare("preferred", durable=True)
+    publisher.confirm_delivery()
+    received = {}
+    channels = {}
+    # The last to come is the first to be served.
+    for name, arguments in (("low", {"x-priority": -5}), ("none", None), ("high", {"x-priority": 10})):
+        channel = connection.channel()
+        channel.basic_qos(prefetch_count=2)
+
+        def on_message(_channel, method, _properties, body, to=received.setdefault(name, [])):
+            to.append((body, method.delivery_tag))
+
+        channel.basic_consume("preferred", on_message, arguments=arguments)
+        channels[name] = channel
+
+    def after(numbers):
+        """What each has received, once all of these have come."""
+        for number in numbers:
+            publisher.basic_publish("", "preferred", b"%d" % number)
+        expected = 1 + max(numbers)
+        end = time.monotonic() + 10
+        while sum(map(len, received.values())) < expected and time.monotonic() < end:
+            connection.process_data_events(0.05)
+        return {name: b"".join(body for body, _ in found) for name, found in received.items()}
+
+    found = after(range(6))
+    assert found == {"high": b"01", "none": b"23", "low": b"45"}, found
+    # Whoever can take one again is before those of lower priority, also when these can.
+    for name in ("low", "high"):
+        channels[name].basic_ack(received[name][0][1])
+    # Each channel's acknowledgement is before what it asks next.
+    for name in ("low", "high"):
+        channels[name].queue_declare("preferred", passive=True)
+    found = after([6])
+    assert found == {"high": b"016", "none": b"23", "low": b"45"}, found
+    found = after([7])
+    assert found == {"high": b"016", "none": b"23", "low": b"457"}, found
+    channel = connection.channel()
+    try:
+        channel.basic_consume("preferred", lambda *_: None, arguments={"x-priority": "high"})
+    except pika.exceptions.ChannelClosedByBroker as error:
+        assert error.reply_code == 406 and "x-priority" in error.reply_text, error
+    else:
+        raise AssertionError("a priority that is no number was taken")
+    connection.close()
+
+
 def mandatory_messages_come_back():
     connection = connect()
     channel = connection.channel()

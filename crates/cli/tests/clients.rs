@@ -177,6 +177,7 @@ checks! { pika_blocking, "pika_blocking.py" over "amqp":
     requeue_keeps_the_place
     messages_expire_into_the_dead_letter_exchange
     higher_priority_goes_first
+    consumers_of_higher_priority_are_served_first
     mandatory_messages_come_back
     a_deleted_queue_cancels_its_consumer
     what_a_lost_connection_held_comes_back
@@ -218,6 +219,7 @@ checks! { fire, "fire_checks.py" over "fire":
     publish_confirm_consume
     settling
     expiry_and_dead_letters
+    consumers_of_higher_priority_are_served_first
     priority_and_limits
     routing
     queues_live_and_die
