@@ -91,6 +91,13 @@ impl Broker {
         );
     }
 
+    /// Memory that it has written to and that stands in no file.
+    fn anonymous_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("RssAnon:"));
+        line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     fn send(&self, signal: &str) {
         let sent = Command::new("kill")
             .args([signal, &self.child.id().to_string()])
@@ -150,6 +157,23 @@ fn announces_its_doors_and_ends_well_on_a_signal() {
         peer.read_to_end(&mut goodbye).unwrap();
         assert_eq!(goodbye.get(4), Some(&5), "Disconnect");
     }
+}
+
+#[test]
+fn the_memory_that_a_first_start_took_is_given_back() {
+    // What the hash of a password takes, alone.
+    const HASH_KIB: u64 = 19 << 10;
+    let dir = TempDir::new();
+    let mut broker = Broker::start(&dir.0, &FREE_PORTS);
+    for door in DOORS {
+        drop(broker.address(door));
+    }
+    broker.ready();
+    let rests = |_| {
+        std::thread::sleep(Duration::from_millis(100));
+        broker.anonymous_kib() < HASH_KIB
+    };
+    assert!((0..600).any(rests), "{} KiB", broker.anonymous_kib());
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod data_dir;
 mod definitions;
 mod disk;
 mod door;
+mod freed_memory;
 mod http;
 mod keys;
 mod listen;

@@ -20,7 +20,7 @@ use crate::{
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
-    definitions, door, http,
+    definitions, door, freed_memory, http,
     keys::{self, BootstrapError},
     listen::{self, Listening, Service},
     node_key::NodeKey,
@@ -134,6 +134,7 @@ impl Server {
             server.helpers.spawn(watching);
         }
         server.watch_disk(&config).map_err(StartError::DataDir)?;
+        server.helpers.spawn(freed_memory::give_back());
         let (asker, mailbox) = Asker::connect(&server.shard);
         server.helpers.spawn(asker.clone().serve(mailbox));
         let rules = settings::logins(&config, authentication);
