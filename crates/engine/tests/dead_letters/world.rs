@@ -1,5 +1,11 @@
 //! A broker with declared queues, whose messages have names.
 
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    reason = "each test binary uses a part of it"
+)]
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -29,6 +35,10 @@ pub(crate) struct Got {
     pub(crate) queue: String,
     pub(crate) name: String,
     pub(crate) counts_returns: bool,
+    /// Who got it.
+    pub(crate) conn: ConnId,
+    /// How often it was delivered.
+    pub(crate) deliveries: u32,
     queue_id: QueueId,
     id: MessageId,
     content: Vec<u8>,
@@ -216,15 +226,17 @@ impl World {
     }
 
     pub(crate) fn bind(&mut self, source: &str, queue: &str, key: &str) {
-        let spec = BindingSpec {
-            vhost: VhostId::DEFAULT,
-            source: source.to_owned(),
-            destination: Destination::Queue(queue.to_owned()),
-            key: key.to_owned(),
-            args: Bytes::new(),
-        };
+        let spec = binding(source, queue, key);
         match self.h.admin(AdminRequest::Bind(Box::new(spec))) {
             AdminReply::Bound(Ok(())) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(crate) fn unbind(&mut self, source: &str, queue: &str, key: &str) {
+        let spec = binding(source, queue, key);
+        match self.h.admin(AdminRequest::Unbind(Box::new(spec))) {
+            AdminReply::Unbound(Ok(())) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -294,18 +306,18 @@ impl World {
         self.run();
     }
 
-    fn take(&mut self, out: Vec<Output>) {
+    pub(crate) fn take(&mut self, out: Vec<Output>) {
         for output in out {
             if let Event::Delivery { batch, .. } = output.event {
                 for item in &batch.items {
-                    let got = self.got(&batch, item);
+                    let got = self.got(output.conn, &batch, item);
                     self.held.push(got);
                 }
             }
         }
     }
 
-    fn got(&self, batch: &DeliveryBatch, item: &DeliveryItem) -> Got {
+    pub(crate) fn got(&self, conn: ConnId, batch: &DeliveryBatch, item: &DeliveryItem) -> Got {
         let content = if item.at == DeliveryItem::RESOLVED {
             batch.content(item).to_vec()
         } else {
@@ -323,6 +335,8 @@ impl World {
             queue: batch.queue.to_string(),
             name: String::from_utf8(payload.to_vec()).unwrap(),
             counts_returns: batch.counts_returns,
+            conn,
+            deliveries: item.deliveries,
             queue_id: batch.queue_id,
             id: item.id,
             content,
@@ -430,6 +444,16 @@ impl World {
         }
         self.held = held;
         all
+    }
+}
+
+fn binding(source: &str, queue: &str, key: &str) -> BindingSpec {
+    BindingSpec {
+        vhost: VhostId::DEFAULT,
+        source: source.to_owned(),
+        destination: Destination::Queue(queue.to_owned()),
+        key: key.to_owned(),
+        args: Bytes::new(),
     }
 }
 
