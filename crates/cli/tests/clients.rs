@@ -366,4 +366,5 @@ checks! { lapin, "lapin/debug/lapin-checks" over "amqp":
 
 checks! { kill9, "kill9.py" over "amqp":
     confirmed_messages_survive
+    what_was_received_is_redelivered
 }

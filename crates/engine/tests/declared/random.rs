@@ -42,51 +42,10 @@ impl Random {
 /// One thing that happens; says what.
 fn step(history: &mut History, random: &mut Random, number: u32) -> String {
     let queue = random.one_of(&QUEUES);
-    let clients: Vec<u64> = history.clients.keys().copied().collect();
     let held = history.held();
     match random.below(20) {
-        0..=5 => {
-            let name = format!("m{number}");
-            let draft = Draft {
-                name: &name,
-                priority: u8::try_from(random.below(6)).unwrap(),
-                ttl_ms: random.one_in(4).then(|| 1 + random.below(1_500)),
-                transient: random.one_in(6),
-            };
-            if random.one_in(3) {
-                history.route(draft);
-                format!("route {draft:?}")
-            } else {
-                history.publish(queue, draft);
-                format!("publish to {queue} {draft:?}")
-            }
-        }
-        6 | 7 if clients.len() < 6 => {
-            let consumer = Consumer {
-                priority: random.one_of(&[0, 0, 5, -3]),
-                credit: u32::try_from(1 + random.below(3)).unwrap(),
-            };
-            history.consume(queue, consumer);
-            format!("consume {queue} {consumer:?}")
-        }
-        8 if clients.len() < 6 => {
-            history.get(queue);
-            format!("get {queue}")
-        }
-        9 if !clients.is_empty() => {
-            let client = random.one_of(&clients);
-            history.grant(client, 2);
-            format!("grant {client}")
-        }
-        10 if !clients.is_empty() => {
-            let client = random.one_of(&clients);
-            if random.one_in(3) {
-                history.cancel(client);
-                return format!("cancel {client}");
-            }
-            history.leave(client);
-            format!("leave {client}")
-        }
+        0..=5 => publish(history, random, (queue, number)),
+        6..=10 => client_step(history, random, queue),
         11..=14 if !held.is_empty() => {
             let which = random.one_of(&held);
             let settlement = random.one_of(&[Settlement::Ack, REJECT, REQUEUE, REQUEUE]);
@@ -106,22 +65,80 @@ fn step(history: &mut History, random: &mut Random, number: u32) -> String {
             history.bind(queue);
             format!("bind {queue}")
         }
-        18 => match random.below(4) {
-            0 => {
-                history.purge(queue);
-                format!("purge {queue}")
-            }
-            1 => {
-                history.snapshot();
-                "snapshot".to_owned()
-            }
-            _ => {
-                let down_ms = random.below(400);
-                history.restart(down_ms);
-                format!("restart after {down_ms}")
-            }
-        },
+        18 => rare_step(history, random, queue),
         _ => "nothing".to_owned(),
+    }
+}
+
+fn publish(
+    history: &mut History,
+    random: &mut Random,
+    (queue, number): (&'static str, u32),
+) -> String {
+    let name = format!("m{number}");
+    let draft = Draft {
+        name: &name,
+        priority: u8::try_from(random.below(6)).unwrap(),
+        ttl_ms: random.one_in(4).then(|| 1 + random.below(1_500)),
+        transient: random.one_in(6),
+    };
+    if random.one_in(3) {
+        history.route(draft);
+        return format!("route {draft:?}");
+    }
+    history.publish(queue, draft);
+    format!("publish to {queue} {draft:?}")
+}
+
+fn client_step(history: &mut History, random: &mut Random, queue: &'static str) -> String {
+    let clients: Vec<u64> = history.clients.keys().copied().collect();
+    let may_come = clients.len() < 6;
+    match random.below(5) {
+        0 | 1 if may_come => {
+            let consumer = Consumer {
+                priority: random.one_of(&[0, 0, 5, -3]),
+                credit: u32::try_from(1 + random.below(3)).unwrap(),
+            };
+            history.consume(queue, consumer);
+            format!("consume {queue} {consumer:?}")
+        }
+        2 if may_come => {
+            history.get(queue);
+            format!("get {queue}")
+        }
+        3 if !clients.is_empty() => {
+            let client = random.one_of(&clients);
+            history.grant(client, 2);
+            format!("grant {client}")
+        }
+        4 if !clients.is_empty() => {
+            let client = random.one_of(&clients);
+            if random.one_in(3) {
+                history.cancel(client);
+                return format!("cancel {client}");
+            }
+            history.leave(client);
+            format!("leave {client}")
+        }
+        _ => "nothing".to_owned(),
+    }
+}
+
+fn rare_step(history: &mut History, random: &mut Random, queue: &'static str) -> String {
+    match random.below(4) {
+        0 => {
+            history.purge(queue);
+            format!("purge {queue}")
+        }
+        1 => {
+            history.snapshot();
+            "snapshot".to_owned()
+        }
+        _ => {
+            let down_ms = random.below(400);
+            history.restart(down_ms);
+            format!("restart after {down_ms}")
+        }
     }
 }
 
@@ -140,7 +157,7 @@ impl Drop for Trace {
                 declared,
                 steps,
             } = self;
-            println!("seed {seed}, {declared:#?}\n{}", steps.join("\n"));
+            eprintln!("seed {seed}, {declared:#?}\n{}", steps.join("\n"));
         }
     }
 }
