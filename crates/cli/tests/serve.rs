@@ -95,7 +95,12 @@ impl Broker {
     fn anonymous_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with("RssAnon:"));
-        line.unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+        line.unwrap()
+            .split_whitespace()
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     fn send(&self, signal: &str) {

@@ -145,6 +145,11 @@ impl Engine {
         if queue.overflow() != Some(Overflow::DropHead) || !queue.is_over((0, 0)) {
             return;
         }
+        // What came back after its time leaves for that, pushes nobody out, and holds up no
+        // consumer.
+        queue.look_at_oldest();
+        self.expire_due(cx, index, self.config.slice());
+        let queue = self.queues.at_mut(index);
         if queue.config.amqp.is_some() && queue.can_deliver() {
             // What a consumer can take now does not wait, and is not over anything.
             self.serve(cx, index, cx.now);

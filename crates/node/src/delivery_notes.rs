@@ -107,8 +107,8 @@ impl<D: Disk> DeliveryNotes<D> {
         let mut bytes = vec![0; AREA_BYTES];
         for (number, area) in notes.areas.iter_mut().enumerate() {
             bytes.resize(AREA_BYTES, 0);
-            let filled = read_up_to(&file, base_of(number), &mut bytes)
-                .map_err(failed(DiskCall::Read))?;
+            let filled =
+                read_up_to(&file, base_of(number), &mut bytes).map_err(failed(DiskCall::Read))?;
             bytes.truncate(filled);
             area.generation = read_area((log_id, number), &bytes, &mut found.notes);
         }

@@ -100,7 +100,9 @@ impl fmt::Display for OpenError {
                 "the record at log position {:#x} cannot be applied: {problem}",
                 at.0
             )?,
-            Self::Snapshot { problem } | Self::Pages { problem } | Self::Notes { problem } => f.write_str(problem)?,
+            Self::Snapshot { problem } | Self::Pages { problem } | Self::Notes { problem } => {
+                f.write_str(problem)?
+            }
         }
         write!(f, "; {}", self.help())
     }

@@ -150,7 +150,7 @@ impl Queue {
     }
 
     /// Notes when the oldest ready message goes.
-    pub(super) fn look_at_oldest(&mut self) {
+    pub(crate) fn look_at_oldest(&mut self) {
         let Some(ttl_ms) = self.expiry.ttl_ms else {
             return;
         };

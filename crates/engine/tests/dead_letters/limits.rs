@@ -1,6 +1,6 @@
 //! A queue's time for all its messages, and how often one may come back.
 
-use tanda_engine::Settlement;
+use tanda_engine::{Held, Request, Settlement};
 use tanda_wire::amqp::Value;
 
 use crate::world::{Msg, REQUEUE, World, dead_to};
@@ -59,6 +59,41 @@ fn a_queues_time_costs_no_index_and_reaches_into_pages() {
     assert_eq!(w.counts("q").in_flight, 18);
     assert_eq!(w.depths(["q"]), [0]);
     assert_eq!(w.counts("q").expired, 11);
+}
+
+#[test]
+fn what_comes_back_after_its_time_pushes_nobody_out() {
+    for own_time in [true, false] {
+        let mut w = World::new();
+        let mut args = dead_to("dead");
+        args.push(("x-max-length", Value::I32(2)));
+        if !own_time {
+            args.push(("x-message-ttl", Value::I32(1_000)));
+        }
+        w.queue("q", &args);
+        w.queue("dead", &[]);
+        let early = if own_time { ["b", "x"] } else { ["x", "b"] };
+        for name in early {
+            w.advance(500);
+            let ttl_ms = (own_time && name == "x").then_some(100);
+            w.send(&Msg {
+                ttl_ms,
+                ..Msg::to("q", name)
+            });
+        }
+        let sub = w.consume("q");
+        let held = Held::Keep;
+        w.h.handle(Request::Unsubscribe { sub, held });
+        w.run();
+        w.settle("b", REQUEUE);
+        w.send(&Msg::to("q", "c"));
+        w.advance(600);
+        w.settle("x", REQUEUE);
+        assert_eq!(w.counts("q").expired, 1, "{own_time}");
+        let all = w.all_names(&["q", "dead"]);
+        assert_eq!(all["q"], ["b", "c"], "{own_time}");
+        assert_eq!(all["dead"], ["x"], "{own_time}");
+    }
 }
 
 #[test]

@@ -202,19 +202,27 @@ impl History {
         };
         let reply = ReplyTo { conn, token: 2 };
         let answers = self.ask(Request::Get { reply, spec });
-        let [Event::Got { result: Ok(got), .. }] = answers.as_slice() else {
+        let [
+            Event::Got {
+                result: Ok(got), ..
+            },
+        ] = answers.as_slice()
+        else {
             panic!("{answers:?}");
         };
         let left = usize::try_from(got.remaining).unwrap();
         let batch = got.batch.as_ref();
         let found = batch.map(|batch| self.w.got(conn, batch, &batch.items[0]));
-        let told = found.as_ref().map(|it| (it.name.clone(), it.deliveries > 1));
+        let told = found
+            .as_ref()
+            .map(|it| (it.name.clone(), it.deliveries > 1));
         let model = self.queues.get_mut(queue).unwrap();
         assert_eq!((told, left), model.get(conn.0));
         if let Some(found) = found {
             self.counts.deliveries += 1;
             self.counts.again += usize::from(found.deliveries > 1);
-            self.held.insert((queue.to_owned(), found.name.clone()), found);
+            self.held
+                .insert((queue.to_owned(), found.name.clone()), found);
         }
     }
 
@@ -355,11 +363,15 @@ impl History {
             assert_eq!(its, order.cloned().collect::<Vec<_>>(), "order in {queue}");
         }
         let takers = found.iter().map(|it| (it.name.clone(), it.conn.0));
-        self.queues.get_mut(queue).unwrap().assign(&takers.collect::<Vec<_>>());
+        self.queues
+            .get_mut(queue)
+            .unwrap()
+            .assign(&takers.collect::<Vec<_>>());
         self.counts.deliveries += found.len();
         self.counts.again += found.iter().filter(|it| it.deliveries > 1).count();
         for got in found {
-            self.held.insert((queue.to_owned(), got.name.clone()), got.clone());
+            self.held
+                .insert((queue.to_owned(), got.name.clone()), got.clone());
         }
     }
 }

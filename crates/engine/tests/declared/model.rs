@@ -79,7 +79,9 @@ impl Queue {
         self.next_position += 1;
         self.messages.push(Message {
             position: self.next_position,
-            priority: message.priority.min(self.declared.max_priority.unwrap_or(0)),
+            priority: message
+                .priority
+                .min(self.declared.max_priority.unwrap_or(0)),
             expires: ttl.map(|ms| now.after_ms(ms)),
             ..message
         });
@@ -159,9 +161,11 @@ impl Queue {
     /// What follows by itself: what has expired leaves, consumers take what they can, and what is
     /// over the length leaves.
     pub(crate) fn settle_down(&mut self, now: Millis) {
-        while let Some(at) = self.messages.iter().position(|it| {
-            it.held_by.is_none() && it.expires.is_some_and(|expires| expires <= now)
-        }) {
+        while let Some(at) = self
+            .messages
+            .iter()
+            .position(|it| it.held_by.is_none() && it.expires.is_some_and(|expires| expires <= now))
+        {
             let name = self.messages.remove(at).name;
             self.die(name, "expired");
         }

@@ -135,7 +135,10 @@ fn a_disk_that_fails_makes_deliveries_wait_for_the_log_and_a_start_fail() {
     assert_eq!(note(&mut notes, &record(4, 30), (0, 40)), NONE);
     let (count, error) = notes.errors();
     assert_eq!(count, 2);
-    assert!(error.unwrap().contains("write deliveries.notes"), "{error:?}");
+    assert!(
+        error.unwrap().contains("write deliveries.notes"),
+        "{error:?}"
+    );
     disk.inject(DiskCall::Write, 1, Fault::Fail(io::ErrorKind::StorageFull));
     assert_eq!(note(&mut notes, &record(5, 30), (0, 50)), Lsn(50));
     assert_eq!(notes.errors().0, 2, "the log tells of a full disk");

@@ -198,5 +198,10 @@ fn notes_that_cannot_be_read_refuse_the_start() {
             }
         }
     }
-    assert!(refused.iter().any(|it| it.contains("open deliveries.notes")), "{refused:?}");
+    assert!(
+        refused
+            .iter()
+            .any(|it| it.contains("open deliveries.notes")),
+        "{refused:?}"
+    );
 }
