@@ -7,7 +7,6 @@ use tanda_engine::{
 };
 use tanda_wal::{Disk, FlushJob, FlushOutcome, Log, Room};
 
-use crate::NodeStats;
 use crate::background::CopyWork;
 use crate::backup::Backup;
 use crate::delivery::{Chunk, resolve};
@@ -271,51 +270,6 @@ impl<D: Disk> Node<D> {
     #[must_use]
     pub fn last_read_error(&self) -> Option<&str> {
         self.counters.last_read_error.as_deref()
-    }
-
-    /// Figures for operators; allocates, so not for every pass.
-    #[must_use]
-    pub fn stats(&self) -> NodeStats {
-        let counters = self.counters.clone();
-        let owned = |(count, error): (u64, Option<&str>)| (count, error.map(str::to_owned));
-        let (snapshot_failures, last_snapshot_error) = owned(self.snapshots.failures());
-        let (note_errors, last_note_error) = owned(self.notes.errors());
-        let (page_errors, last_page_error) = owned(self.pages.errors());
-        let (copy_failures, last_copy_error) = owned(self.reclaim.failures());
-        NodeStats {
-            snapshot: self.snapshots.published(),
-            taking_snapshot: self.snapshots.is_taking(),
-            snapshot_failures,
-            last_snapshot_error,
-            pages: self.pages.used(),
-            page_file_bytes: self.pages.bytes(),
-            page_errors,
-            last_page_error,
-            note_errors,
-            last_note_error,
-            pinned: self.reclaim.pinned,
-            oldest_kept_segment: self.oldest_kept(),
-            copied: self.reclaim.copied,
-            copy_failures,
-            last_copy_error,
-            memory_bytes: self.memory_bytes(),
-            script_bytes: self.memory.script_bytes,
-            memory_limit_bytes: self.memory.limit_bytes,
-            memory_full: self.memory.is_full,
-            log: self.log.stats(),
-            durable: self.durable(),
-            end: end_of(&self.log),
-            waiting_effects: self.effects.len(),
-            waiting_bytes: self.effects.bytes(),
-            released_events: counters.released_events,
-            released_messages: counters.released_messages,
-            returned_messages: counters.returned_messages,
-            read_errors: counters.read_errors,
-            last_read_error: counters.last_read_error,
-            unreadable_messages: self.unreadable.iter().map(|u| u.batch.items.len()).sum(),
-            storage_full: self.storage_full,
-            failed: self.failed.clone(),
-        }
     }
 
     /// Why nothing is confirmed any more, if so: the log failed and the node has to be opened

@@ -2,8 +2,8 @@
 //! a few segments, settings, and files that are kept for what comes next.
 //!
 //! Source: `docs/formats/records.md`, "What a log without its beginning means";
-//! `docs/formats/pages.md`, the page file "grows and shrinks by 64 slots"; `docs/formats/deliveries.md`;
-//! `docs/recovery.md`.
+//! `docs/formats/pages.md`, the page file "grows and shrinks by 64 slots";
+//! `docs/formats/deliveries.md`; `docs/recovery.md`.
 
 use tanda_node::NodeStats;
 

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use tanda_engine::Millis;
 
 use crate::failure::{Check, Violation, ensure};
-use crate::host::Death;
+use crate::host;
 use crate::invariants::amqp::{unexpected, was_published};
 use crate::random::Random;
 
@@ -216,7 +216,7 @@ impl Amqp {
     }
 
     /// The broker's memory is gone.
-    pub(crate) fn on_crash(&mut self, death: Death) {
+    pub(crate) fn on_crash(&mut self, death: host::Death) {
         self.epoch += 1;
         let proven = self.proven.take();
         self.on_start();
@@ -224,7 +224,7 @@ impl Amqp {
             copy.holder = None;
             copy.is_gone = false;
             copy.deaths = 0;
-            if death == Death::PowerLoss {
+            if death == host::Death::PowerLoss {
                 // What was delivered before something was published that is on disk is so, too.
                 copy.delivered.retain(|_, next| Some(*next) <= proven);
             }
