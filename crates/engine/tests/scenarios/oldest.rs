@@ -79,7 +79,8 @@ fn it_is_the_first_of_all_that_are_ready() {
     for round in 0..200 {
         for _ in 0..draw(if round < 100 { 12 } else { 6 }) {
             sent += 1;
-            let (name, key) = (format!("m{sent}"), ["a", "b", "c", ""][draw(4) as usize]);
+            let name = format!("m{sent}");
+            let key = ["a", "b", "c", ""][usize::try_from(draw(4)).unwrap()];
             b.send(&[job(&name).key(key)]);
             numbers.insert(name, sent);
             ready.insert(sent);
