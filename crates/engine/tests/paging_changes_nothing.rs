@@ -340,6 +340,11 @@ struct Seen {
     counts: Vec<QueueCounts>,
 }
 
+fn purge(h: &mut Harness, name: &str) -> AdminReply {
+    let (vhost, name) = (VhostId::DEFAULT, name.to_owned());
+    h.admin(AdminRequest::PurgeQueue { vhost, name })
+}
+
 fn see(h: &mut Harness, step: &Step) -> Seen {
     let (mut out, mut sub) = (Vec::new(), None);
     let answer = match step {
@@ -375,16 +380,7 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
             String::new()
         }
         Step::Redrive(name, count) => format!("{:?}", redrive(h, name, *count)),
-        Step::Purge(name) => {
-            let name = name.clone();
-            format!(
-                "{:?}",
-                h.admin(AdminRequest::PurgeQueue {
-                    vhost: VhostId::DEFAULT,
-                    name
-                })
-            )
-        }
+        Step::Purge(name) => format!("{:?}", purge(h, name)),
         Step::Advance(ms) => {
             out = h.advance(*ms);
             String::new()
