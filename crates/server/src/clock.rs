@@ -28,6 +28,14 @@ impl Clock {
         Millis(self.start_ms.saturating_add(self.uptime_ms()))
     }
 
+    /// The time at an instant of the monotonic clock.
+    #[must_use]
+    pub(crate) fn at(&self, instant: Instant) -> Millis {
+        let since_ms = instant.saturating_duration_since(self.start).as_millis();
+        let since_ms = u64::try_from(since_ms).unwrap_or(u64::MAX);
+        Millis(self.start_ms.saturating_add(since_ms))
+    }
+
     /// Milliseconds since [`Clock::start`].
     #[must_use]
     pub(crate) fn uptime_ms(&self) -> u64 {

@@ -133,6 +133,9 @@ impl Server {
             let watching = certificates.watch(config.tls_reload_interval);
             server.helpers.spawn(watching);
         }
+        let crier = server.shard.crier().clone();
+        let calling = crier.run(server.shard.clone(), server.stop.subscribe());
+        server.helpers.spawn(calling);
         server.watch_disk(&config).map_err(StartError::DataDir)?;
         server.helpers.spawn(freed_memory::give_back());
         let (asker, mailbox) = Asker::connect(&server.shard);

@@ -135,10 +135,10 @@ impl Keyspace {
     fn capture_key(&self, cursor: &mut Cursor, slice: &mut Slice<'_>) -> bool {
         let next = cursor.id.saturating_add(1);
         let mut keys = self.store.keys.range(next..);
-        let Some((id, key)) = keys.next().filter(|(id, _)| **id <= cursor.end) else {
+        let Some((id, key)) = keys.next().filter(|(id, _)| *id <= cursor.end) else {
             return false;
         };
-        if *id != next && !matches!(cursor.part, Part::Whole) {
+        if id != next && !matches!(cursor.part, Part::Whole) {
             // The key that was gone through is gone.
             (cursor.id, cursor.part) = (id - 1, Part::Whole);
             return true;
@@ -149,7 +149,7 @@ impl Keyspace {
         }
         match capture_part(key, &cursor.part, slice) {
             Some(part) => cursor.part = part,
-            None => (cursor.id, cursor.part) = (*id, Part::Whole),
+            None => (cursor.id, cursor.part) = (id, Part::Whole),
         }
         true
     }

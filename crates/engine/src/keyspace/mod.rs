@@ -19,6 +19,7 @@ mod body;
 mod capture;
 mod change;
 mod datum;
+mod ids;
 mod list;
 mod on_collections;
 mod on_keys;

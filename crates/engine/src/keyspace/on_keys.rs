@@ -84,7 +84,7 @@ impl Keyspace {
         let mut looked_at = 0;
         let from = after.saturating_add(1);
         for (id, key) in self.store.keys.range(from..=end.max(from)) {
-            if *id > end {
+            if id > end {
                 break;
             }
             let glob = scan.glob.as_deref();
@@ -101,7 +101,7 @@ impl Keyspace {
             }
             looked_at += 1;
             if looked_at == LOOKED_AT_MAX {
-                let cursor = Some(cursor(*id, end));
+                let cursor = Some(cursor(id, end));
                 return Ok(KeyAnswer::Scanned { keys, cursor });
             }
         }

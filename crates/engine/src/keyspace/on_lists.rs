@@ -11,7 +11,7 @@ use crate::Millis;
 
 impl Keyspace {
     fn list_of(&self, id: u64) -> Option<(&Key, &List)> {
-        let key = self.store.keys.get(&id)?;
+        let key = self.store.keys.get(id)?;
         let Body::List(list) = &key.body else {
             return None;
         };

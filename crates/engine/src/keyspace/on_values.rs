@@ -52,7 +52,7 @@ impl Keyspace {
         }
         let id = self.open(step, key, KeyType::Value, ttl_ms)?;
         let expires_at = step.ends_at(ttl_ms);
-        let before = self.store.keys.get(&id).map_or(NEVER, |key| key.expires_at);
+        let before = self.store.keys.get(id).map_or(NEVER, |key| key.expires_at);
         let version = self.next_version(found);
         self.put(step, id, Change::Value { version, datum });
         if before != expires_at {

@@ -198,7 +198,7 @@ impl Keyspace {
 
     /// Removes a key; who waits for a lock of its name gets one.
     pub(super) fn remove(&mut self, step: &mut Step<'_>, id: u64) {
-        let Some(key) = self.store.keys.get(&id) else {
+        let Some(key) = self.store.keys.get(id) else {
             return;
         };
         let name = key.name.clone();
@@ -209,7 +209,7 @@ impl Keyspace {
 
     /// Removes a collection that holds nothing any more.
     pub(super) fn remove_if_empty(&mut self, step: &mut Step<'_>, id: u64) {
-        let key = self.store.keys.get(&id);
+        let key = self.store.keys.get(id);
         if key.is_some_and(|key| key.body.len() == 0) {
             self.remove(step, id);
         }
@@ -217,7 +217,7 @@ impl Keyspace {
 
     /// No later value may have the version of one that leaves its name.
     pub(super) fn keep_version(&mut self, step: &mut Step<'_>, id: u64) {
-        let body = self.store.keys.get(&id).map(|key| &key.body);
+        let body = self.store.keys.get(id).map(|key| &key.body);
         if let Some(Body::Value { version, .. }) = body
             && *version > self.store.counters.version
         {

@@ -8,6 +8,7 @@ use ahash::RandomState;
 use super::body::{Body, Key, NEVER};
 use super::change::{Change, Counters};
 use super::datum::KeyType;
+use super::ids::IdMap;
 use crate::Lsn;
 use crate::steady::SteadyTable;
 
@@ -20,7 +21,7 @@ const PARTS_KEPT: usize = 4;
 /// All keys.
 #[derive(Debug)]
 pub(super) struct Store {
-    pub(super) keys: BTreeMap<u64, Box<Key>>,
+    pub(super) keys: IdMap<Key>,
     pub(super) counters: Counters,
     /// Ids by names. Empty during recovery, when two keys may have one name for a while.
     index: SteadyTable<u64>,
@@ -36,7 +37,7 @@ pub(super) struct Store {
 impl Store {
     pub(super) fn new(hasher: &RandomState) -> Self {
         Self {
-            keys: BTreeMap::new(),
+            keys: IdMap::new(),
             counters: Counters::default(),
             index: SteadyTable::new(),
             timers: BTreeSet::new(),
@@ -53,9 +54,13 @@ impl Store {
 
     /// The key of this name.
     pub(super) fn find(&self, name: &str) -> Option<&Key> {
-        let is_it = |id: &u64| self.keys.get(id).is_some_and(|key| &*key.name == name);
-        let id = self.index.find(self.hasher.hash_one(name), is_it)?;
-        self.keys.get(id).map(|key| &**key)
+        let mut found = None;
+        let is_it = |id: &u64| {
+            found = self.keys.get(*id).filter(|key| &*key.name == name);
+            found.is_some()
+        };
+        self.index.find(self.hasher.hash_one(name), is_it)?;
+        found
     }
 
     pub(super) fn first_expiry(&self) -> Option<(u64, u64)> {
@@ -64,7 +69,7 @@ impl Store {
 
     /// A record that ends here speaks of a key.
     pub(super) fn note_written(&mut self, id: u64, at: Lsn) {
-        if let Some(key) = self.keys.get_mut(&id) {
+        if let Some(key) = self.keys.get_mut(id) {
             key.written = at;
         }
     }
@@ -73,11 +78,11 @@ impl Store {
     pub(super) fn mend(&mut self) {
         let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
         let mut bad = Vec::new();
-        for (id, key) in &self.keys {
+        for (id, key) in self.keys.iter() {
             if key.body.len() == 0 {
-                bad.push(*id);
+                bad.push(id);
             } else {
-                bad.extend(newest.insert(&key.name, *id));
+                bad.extend(newest.insert(&key.name, id));
             }
         }
         for id in bad {
@@ -88,9 +93,9 @@ impl Store {
     /// Ends recovery. An error names two keys of one name, which no sound log makes.
     pub(super) fn start(&mut self) -> Result<(), String> {
         self.is_live = true;
-        let ids: Vec<u64> = self.keys.keys().copied().collect();
+        let ids: Vec<u64> = self.keys.iter().map(|(id, _)| id).collect();
         for id in ids {
-            let Some(key) = self.keys.get(&id) else {
+            let Some(key) = self.keys.get(id) else {
                 continue;
             };
             if let Some(other) = self.find(&key.name) {
@@ -107,7 +112,7 @@ impl Store {
 
     /// Puts a key into index and timers.
     fn enter(&mut self, id: u64) {
-        let Some(key) = self.keys.get(&id) else {
+        let Some(key) = self.keys.get(id) else {
             return;
         };
         if !self.is_live {
@@ -117,14 +122,14 @@ impl Store {
             self.timers.insert((key.expires_at, id));
         }
         let (keys, hasher) = (&self.keys, &self.hasher);
-        let hash_of = |id: &u64| hasher.hash_one(keys.get(id).map_or("", |key| &*key.name));
+        let hash_of = |id: &u64| hasher.hash_one(keys.get(*id).map_or("", |key| &*key.name));
         let hash = hasher.hash_one(&*key.name);
         self.index.insert_unique(hash, id, hash_of);
     }
 
     /// Takes a key out of index and timers.
     fn leave(&mut self, id: u64) {
-        let Some(key) = self.keys.get(&id) else {
+        let Some(key) = self.keys.get(id) else {
             return;
         };
         if !self.is_live {
@@ -154,7 +159,7 @@ impl Store {
                 self.enter(id);
             }
             Change::Expires { expires_at } => {
-                let before = self.keys.get(&id).map(|key| key.expires_at);
+                let before = self.keys.get(id).map(|key| key.expires_at);
                 self.change(id, |key| key.expires_at = expires_at);
                 if self.is_live
                     && let Some(before) = before
@@ -188,7 +193,7 @@ impl Store {
     }
 
     fn change(&mut self, id: u64, change: impl FnOnce(&mut Key)) {
-        let Some(key) = self.keys.get_mut(&id) else {
+        let Some(key) = self.keys.get_mut(id) else {
             return;
         };
         self.bytes -= key.memory_bytes();
@@ -199,13 +204,13 @@ impl Store {
     fn create(&mut self, id: u64, of: KeyType, expires_at: u64, name: Box<str>) {
         self.remove(id);
         self.counters.id = self.counters.id.max(id);
-        let key = Box::new(Key {
+        let key = Key {
             id,
             name,
             expires_at,
             written: Lsn::ZERO,
             body: Body::empty(of, &self.hasher),
-        });
+        };
         self.bytes += key.memory_bytes();
         self.keys.insert(id, key);
         self.enter(id);
@@ -213,7 +218,7 @@ impl Store {
 
     fn remove(&mut self, id: u64) {
         self.leave(id);
-        if let Some(key) = self.keys.remove(&id) {
+        if let Some(key) = self.keys.remove(id) {
             self.bytes -= key.memory_bytes();
             self.bury(key.body);
         }
@@ -261,30 +266,30 @@ impl Store {
     }
 
     pub(super) fn assert_invariants(&self) {
-        let keys = self.keys.values().map(|key| key.memory_bytes());
+        let keys = self.keys.iter().map(|(_, key)| key.memory_bytes());
         let buried = self.buried.iter().map(|(bytes, _)| *bytes);
         assert_eq!(
             keys.chain(buried).sum::<usize>(),
             self.bytes,
             "bytes of keys"
         );
-        for (id, key) in &self.keys {
-            assert_eq!(*id, key.id);
-            assert!(*id <= self.counters.id, "key {id} is above the counter");
+        for (id, key) in self.keys.iter() {
+            assert_eq!(id, key.id);
+            assert!(id <= self.counters.id, "key {id} is above the counter");
             key.body.assert_invariants();
             if !self.is_live {
                 continue;
             }
             assert!(key.body.len() > 0, "{:?} is empty", key.name);
             let found = self.find(&key.name).map(|key| key.id);
-            assert_eq!(found, Some(*id), "{:?}", key.name);
-            let is_timed = self.timers.contains(&(key.expires_at, *id));
+            assert_eq!(found, Some(id), "{:?}", key.name);
+            let is_timed = self.timers.contains(&(key.expires_at, id));
             assert_eq!(is_timed, key.expires_at != NEVER, "{:?}", key.name);
         }
         if self.is_live {
             assert_eq!(self.index.len(), self.keys.len(), "keys in the index");
         }
-        let timed = self.keys.values().filter(|key| key.expires_at != NEVER);
+        let timed = self.keys.iter().filter(|(_, key)| key.expires_at != NEVER);
         assert!(!self.is_live || timed.count() == self.timers.len());
     }
 }

@@ -5,18 +5,19 @@
 //!  socket ◄── output ◄─ Session ◄── events ◄─── mailbox
 //! ```
 //!
-//! The task wakes for a readable or (while output waits) writable socket, for mail, for a timer and
-//! for the end of the process. Each time it does all it can in one go: all requests of a read go to
-//! the shard in one piece, all answers of a batch to the socket in one write.
+//! The task wakes for a readable or (while output waits) writable socket, for mail and for a timer;
+//! whatever concerns all connections calls it through its mailbox. Each time it does all it can in
+//! one go: all requests of a read go to the shard in one piece, all answers of a batch to the
+//! socket in one write.
 
 mod standing;
+mod waiting;
 
 use std::{io, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::Buf;
 use tanda_engine::{Event, Millis, Request};
 use tanda_session::Session;
-use tanda_session::login::LoginError;
 use tokio::{
     io::AsyncReadExt,
     sync::watch,
@@ -24,9 +25,10 @@ use tokio::{
     time::{Instant, Sleep, sleep_until, timeout},
 };
 
+use self::waiting::Woken;
 use super::{
     input::Input,
-    login::LoginCheck,
+    login::{self, LoginCheck},
     long::{LONG_INPUT_BYTES, is_long},
     memory::Share,
     protocol::{Door, Protocol},
@@ -35,8 +37,7 @@ use super::{
 use crate::{
     alarms::Alarms,
     listen::{Busy, Guest, Stream},
-    server::is_set,
-    shard::{Mailbox, VhostsGone},
+    shard::{Listener, Mailbox, VhostsGone},
     users::{Admitted, Principals},
 };
 
@@ -54,6 +55,8 @@ pub(super) struct Connection<P: Protocol> {
     introduced: Option<Busy>,
     session: P::Session,
     mailbox: Arc<Mailbox>,
+    /// Calls it when one of the following four changes.
+    _listener: Listener,
     /// The newest API keys and users.
     principals: watch::Receiver<Principals>,
     /// Virtual hosts that were deleted.
@@ -62,12 +65,16 @@ pub(super) struct Connection<P: Protocol> {
     gone: VhostsGone,
     /// What runs short.
     alarms: watch::Receiver<Alarms>,
+    /// Whether the process is about to end.
+    stop: watch::Receiver<bool>,
     input: Input,
     /// Who the peer says it is, while that is checked.
     login: LoginCheck,
     /// Who the peer is, once it logged in.
     admitted: Option<Admitted>,
     share: Share,
+    /// When it last woke.
+    woke_at: Instant,
     /// When bytes last came.
     read_at: Instant,
     /// Since when the socket has taken nothing of what waits for it.
@@ -83,18 +90,6 @@ pub(super) struct Connection<P: Protocol> {
     ended: bool,
 }
 
-/// What woke the task.
-enum Wake {
-    Socket,
-    Mail,
-    Principals,
-    Alarms,
-    Vhosts,
-    Login(Result<Admitted, LoginError>),
-    Timer,
-    Shutdown,
-}
-
 /// Why the task ends.
 enum End {
     /// The session is done and all it said is written.
@@ -104,8 +99,16 @@ enum End {
 }
 
 impl<P: Protocol> Connection<P> {
-    pub(super) fn new(door: Arc<Door<P>>, stream: Stream, guest: Arc<Guest>) -> Self {
+    pub(super) fn new(
+        door: Arc<Door<P>>,
+        (stream, guest): (Stream, Arc<Guest>),
+        mut stop: watch::Receiver<bool>,
+    ) -> Self {
         let conn = door.shard.new_conn();
+        let mailbox = Arc::<Mailbox>::default();
+        // Before anything is looked at that may change.
+        let listener = door.shard.crier().listen(conn, Arc::clone(&mailbox));
+        stop.mark_changed();
         let now = door.clock.now();
         let mut session = door.protocol.session(conn, now, &stream);
         let mut principals = door.shard.principals();
@@ -125,15 +128,18 @@ impl<P: Protocol> Connection<P> {
             guest,
             introduced: None,
             session,
-            mailbox: Arc::default(),
+            mailbox,
+            _listener: listener,
             principals,
             vhosts_gone,
             gone,
             alarms,
+            stop,
             input: Input::default(),
             login: LoginCheck::default(),
             admitted: None,
             share,
+            woke_at: Instant::now(),
             read_at: Instant::now(),
             blocked_at: None,
             events: Vec::new(),
@@ -145,9 +151,10 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Serves the connection until it ends.
-    pub(super) async fn run(mut self, mut shutdown: watch::Receiver<bool>) {
+    pub(super) async fn run(mut self) {
         let mut timer = Box::pin(sleep_until(Instant::now()));
-        let end = self.serve(&mut shutdown, timer.as_mut()).await;
+        self.heed_news(self.door.clock.now());
+        let end = self.serve(timer.as_mut()).await;
         self.session.close();
         self.send_requests();
         if matches!(end, End::Finished) {
@@ -155,11 +162,7 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    async fn serve(
-        &mut self,
-        shutdown: &mut watch::Receiver<bool>,
-        mut timer: Pin<&mut Sleep>,
-    ) -> End {
+    async fn serve(&mut self, mut timer: Pin<&mut Sleep>) -> End {
         loop {
             if self.settle().and_then(|()| self.keep_to_memory()).is_err() {
                 return End::Gone;
@@ -168,8 +171,8 @@ impl<P: Protocol> Connection<P> {
                 return End::Finished;
             }
             self.arm(timer.as_mut());
-            let woken = match self.wait(shutdown, timer.as_mut()).await {
-                Ok(wake) => self.on_wake(wake).await,
+            let woken = match self.wait(timer.as_mut()).await {
+                Ok(woken) => self.on_woken(woken).await,
                 Err(error) => Err(error),
             };
             if woken.is_err() {
@@ -178,76 +181,47 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Waits for anything to do.
-    async fn wait(
-        &mut self,
-        shutdown: &mut watch::Receiver<bool>,
-        timer: Pin<&mut Sleep>,
-    ) -> io::Result<Wake> {
-        let readable = self.session.wants_read() && !self.ended;
-        let writable = !self.is_written();
-        let told = self.stopping;
-        tokio::select! {
-            ready = self.stream.readable(), if readable => ready.map(|()| Wake::Socket),
-            ready = self.stream.writable(), if writable => ready.map(|()| Wake::Socket),
-            () = self.mailbox.arrived() => Ok(Wake::Mail),
-            Ok(()) = self.principals.changed() => Ok(Wake::Principals),
-            Ok(()) = self.vhosts_gone.changed() => Ok(Wake::Vhosts),
-            Ok(()) = self.alarms.changed() => Ok(Wake::Alarms),
-            answer = self.login.answer(), if self.login.is_open() => Ok(Wake::Login(answer)),
-            () = timer => Ok(Wake::Timer),
-            () = is_set(shutdown), if !told => Ok(Wake::Shutdown),
+    async fn on_woken(&mut self, woken: Woken) -> io::Result<()> {
+        self.woke_at = Instant::now();
+        let now = self.door.clock.at(self.woke_at.into_std());
+        if woken.mail {
+            self.on_mail(now);
         }
-    }
-
-    async fn on_wake(&mut self, wake: Wake) -> io::Result<()> {
-        let now = self.door.clock.now();
-        match wake {
-            // Which was seen when it was waited for.
-            Wake::Principals => self.on_principals(now),
-            Wake::Vhosts => {
-                self.gone = Arc::clone(&self.vhosts_gone.borrow_and_update());
-                self.heed_vhosts(now);
-            }
-            Wake::Alarms => {
-                let reason = self.alarms.borrow_and_update().reason();
-                self.session.on_alarm(now, reason);
-            }
-            Wake::Socket => return self.on_socket().await,
-            Wake::Mail => self.on_mail(now),
-            Wake::Login(answer) => self.on_login(now, answer),
-            Wake::Timer => return self.on_timer(now),
-            Wake::Shutdown => {
-                self.stopping = true;
-                self.session.begin_shutdown(now);
-            }
+        if let Some(answer) = woken.login {
+            self.on_login(now, answer);
+        }
+        if woken.socket {
+            self.on_socket(now).await?;
+        }
+        if woken.timer {
+            self.on_timer(now)?;
         }
         Ok(())
     }
 
     /// Reads, when reading is wanted. Writing is tried in every round anyway.
-    async fn on_socket(&mut self) -> io::Result<()> {
+    async fn on_socket(&mut self, now: Millis) -> io::Result<()> {
         if !self.session.wants_read() || self.ended {
             return Ok(());
         }
         let announced = self.session.announced_bytes(self.input.bytes());
         let unfinished = self.stream.unfinished_bytes();
         match self.input.read(&mut self.stream, announced).await? {
-            None if self.stream.unfinished_bytes() > unfinished => self.read_at = Instant::now(),
+            None if self.stream.unfinished_bytes() > unfinished => self.read_at = self.woke_at,
             None => {}
             Some(0) => {
                 self.ended = true;
-                self.decode();
+                self.decode(now);
             }
             Some(_) => {
-                self.read_at = Instant::now();
-                self.decode();
+                self.read_at = self.woke_at;
+                self.decode(now);
             }
         }
         Ok(())
     }
 
-    fn on_login(&mut self, now: Millis, answer: Result<Admitted, LoginError>) {
+    fn on_login(&mut self, now: Millis, answer: login::Answer) {
         let identity = answer.map(|admitted| {
             let identity = Arc::clone(&admitted.identity);
             self.admitted = Some(admitted);
@@ -259,7 +233,7 @@ impl<P: Protocol> Connection<P> {
     }
 
     fn on_mail(&mut self, now: Millis) {
-        self.heed_principals(now);
+        self.heed_news(now);
         self.mailbox.take(&mut self.events);
         for event in self.events.drain(..) {
             let session = &mut self.session;
@@ -294,8 +268,7 @@ impl<P: Protocol> Connection<P> {
     }
 
     /// Lets the session take whole frames from what was read.
-    fn decode(&mut self) {
-        let now = self.door.clock.now();
+    fn decode(&mut self, now: Millis) {
         self.heed_principals(now);
         if self.input.len() > LONG_INPUT_BYTES {
             block_in_place(|| self.session.on_bytes(now, self.input.bytes()));
@@ -315,7 +288,9 @@ impl<P: Protocol> Connection<P> {
     fn settle(&mut self) -> io::Result<()> {
         loop {
             // What waits to be written may be forbidden by now.
-            self.heed_principals(self.door.clock.now());
+            if self.principals.has_changed().unwrap_or(false) {
+                self.on_principals(self.door.clock.now());
+            }
             for event in self.session.take_audit() {
                 self.door.audit.note(self.stream.peer_addr(), &event);
             }
@@ -328,7 +303,7 @@ impl<P: Protocol> Connection<P> {
             let wrote = self.write()?;
             let decodes = self.undecoded && self.session.wants_input();
             if decodes {
-                self.decode();
+                self.decode(self.door.clock.now());
             }
             if !sent && !wrote && !decodes {
                 return Ok(());
@@ -437,7 +412,7 @@ impl<P: Protocol> Connection<P> {
         let session = session.map(|at| Instant::from_std(self.door.clock.instant_of(at)));
         let next = [session, self.frame_deadline(), self.write_deadline()];
         let next = next.into_iter().flatten().min();
-        let next = next.unwrap_or_else(|| Instant::now() + Duration::from_hours(1));
+        let next = next.unwrap_or_else(|| self.woke_at + Duration::from_hours(1));
         if timer.is_elapsed() || next < timer.deadline() {
             timer.reset(next);
         }

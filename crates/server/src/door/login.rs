@@ -1,13 +1,19 @@
 //! Who a peer is: checked away from the task of its connection, since that takes long on purpose.
 
-use std::{future::pending, net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use tanda_session::login::{Login, LoginError};
 use tokio::sync::oneshot;
 
 use crate::users::{Admitted, Authenticator};
 
-type Answer = Result<Admitted, LoginError>;
+/// Who the peer is, or why that is not known.
+pub(super) type Answer = Result<Admitted, LoginError>;
 
 /// The check of one connection's peer, while it lasts.
 #[derive(Debug, Default)]
@@ -35,18 +41,13 @@ impl LoginCheck {
         self.answer = Some(answer);
     }
 
-    /// Whether an answer is still to come.
-    pub(super) const fn is_open(&self) -> bool {
-        self.answer.is_some()
-    }
-
-    /// Waits for the answer. May be dropped and called again.
-    pub(super) async fn answer(&mut self) -> Answer {
+    /// The answer, once it is there.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
         let Some(answer) = &mut self.answer else {
-            return pending().await;
+            return Poll::Pending;
         };
-        let answer = answer.await.unwrap_or(Err(LoginError::Overloaded));
+        let answer = ready!(Pin::new(answer).poll(cx));
         self.answer = None;
-        answer
+        Poll::Ready(answer.unwrap_or(Err(LoginError::Overloaded)))
     }
 }

@@ -78,7 +78,7 @@ impl<P: Protocol> Door<P> {
         guest: Arc<Guest>,
         stop: watch::Receiver<bool>,
     ) {
-        Connection::new(self, stream, guest).run(stop).await;
+        Connection::new(self, (stream, guest), stop).run().await;
     }
 }
 

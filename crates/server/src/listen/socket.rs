@@ -60,17 +60,17 @@ impl Socket {
         self.socket().peer_addr().ok()
     }
 
-    /// Waits until a read may find something.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    /// Ready when a read may find something.
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unread {
-            return Ok(());
+            return Poll::Ready(Ok(()));
         }
-        self.socket().readable().await
+        self.socket().poll_read_ready(cx)
     }
 
-    /// Waits until a write may get rid of something.
-    pub(crate) async fn writable(&self) -> io::Result<()> {
-        self.socket().writable().await
+    /// Ready when a write may get rid of something.
+    pub(super) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_write_ready(cx)
     }
 
     /// Takes what fits without waiting, at least one byte, or says `WouldBlock`. What was taken may

@@ -61,17 +61,17 @@ impl Stream {
         }
     }
 
-    /// Waits until a read may find something.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
+    /// Ready when a read may find something.
+    pub(crate) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Self::Socket(socket) => socket.readable().await,
-            Self::Web(web) => web.readable().await,
+            Self::Socket(socket) => socket.poll_readable(cx),
+            Self::Web(web) => web.poll_readable(cx),
         }
     }
 
-    /// Waits until a write may get rid of something.
-    pub(crate) async fn writable(&self) -> io::Result<()> {
-        self.socket().writable().await
+    /// Ready when a write may get rid of something.
+    pub(crate) fn poll_writable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket().poll_writable(cx)
     }
 
     /// Takes what fits without waiting, at least one byte, or says `WouldBlock`. What was taken may

@@ -11,7 +11,7 @@
 //! ```
 
 use std::{
-    future::pending,
+    future::poll_fn,
     io::{self, Cursor, Read, Write},
     net::SocketAddr,
     pin::Pin,
@@ -131,15 +131,15 @@ impl WebSocket {
         self.unfinished
     }
 
-    pub(super) async fn readable(&self) -> io::Result<()> {
+    pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.control.len() > CONTROL_BYTES_MAX {
             // Until they are written, which is waited for elsewhere.
-            return pending().await;
+            return Poll::Pending;
         }
         if self.unread {
-            return Ok(());
+            return Poll::Ready(Ok(()));
         }
-        self.socket.readable().await
+        self.socket.poll_readable(cx)
     }
 
     /// Fills the buffer with what is there; nothing, and ready: no more comes.
@@ -274,7 +274,7 @@ impl WebSocket {
                     break;
                 }
             }
-            self.socket.writable().await?;
+            poll_fn(|cx| self.socket.poll_writable(cx)).await?;
         }
         self.is_shut = true;
         self.socket.shutdown().await

@@ -10,6 +10,7 @@
 //! Owns these threads and what goes between them and the connections. It refuses to know protocols
 //! and sockets.
 
+mod crier;
 mod driver;
 mod guard;
 mod inbox;
@@ -39,13 +40,17 @@ use tokio::{
     time::timeout,
 };
 
+pub(crate) use self::{
+    crier::{Crier, Listener},
+    inbox::InboxLimits,
+    mailbox::Mailbox,
+};
 use self::{
     driver::{Boards, Driver, Helpers},
     guard::abort_on_panic,
     inbox::{Inbox, Taken},
     sync::{Finished, Worker},
 };
-pub(crate) use self::{inbox::InboxLimits, mailbox::Mailbox};
 use crate::{
     alarms::Alarms,
     clock::Clock,
@@ -95,6 +100,7 @@ pub(crate) struct Shard {
     principals: watch::Receiver<Principals>,
     alarms: watch::Sender<Alarms>,
     vhosts_gone: watch::Sender<VhostsGone>,
+    crier: Crier,
     next_conn: Arc<AtomicU64>,
 }
 
@@ -155,6 +161,7 @@ impl Shard {
                 principals,
                 alarms,
                 vhosts_gone,
+                crier: Crier::default(),
                 next_conn,
             },
             Threads {
@@ -187,6 +194,11 @@ impl Shard {
         self.vhosts_gone.send_modify(|gone| {
             Arc::make_mut(gone).insert(id);
         });
+    }
+
+    /// Who calls connections when one of these changes.
+    pub(crate) const fn crier(&self) -> &Crier {
+        &self.crier
     }
 
     /// A number for a new connection.

@@ -12,6 +12,26 @@ use crate::{
 };
 
 impl<P: Protocol> Connection<P> {
+    /// Looks at everything that concerns all connections.
+    pub(super) fn heed_news(&mut self, now: Millis) {
+        self.heed_principals(now);
+        if self.vhosts_gone.has_changed().unwrap_or(false) {
+            self.gone = Arc::clone(&self.vhosts_gone.borrow_and_update());
+            self.heed_vhosts(now);
+        }
+        if self.alarms.has_changed().unwrap_or(false) {
+            let reason = self.alarms.borrow_and_update().reason();
+            self.session.on_alarm(now, reason);
+        }
+        // An error means that the server is gone.
+        if !self.stopping && self.stop.has_changed().unwrap_or(true) {
+            self.stopping = *self.stop.borrow_and_update();
+            if self.stopping {
+                self.session.begin_shutdown(now);
+            }
+        }
+    }
+
     /// Before anything that a change of keys may forbid: what was waited for may not be the first
     /// to have happened.
     pub(super) fn heed_principals(&mut self, now: Millis) {

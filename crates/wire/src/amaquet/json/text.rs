@@ -5,10 +5,33 @@ use std::borrow::Cow;
 use super::scan::Scanner;
 use super::{Json, JsonError, JsonKind, JsonProblem};
 
+/// How many bytes at the front stand for themselves: no quote, no backslash, no control character.
+/// Eight at a time: texts are gone over once for each level that they are deep.
+pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGHS: u64 = ONES << 7;
+    // The lowest high bit that is set is that of the first byte below `limit`; those above it may
+    // be wrong.
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word & HIGHS;
+    let (words, rest) = bytes.as_chunks();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let quote = below(word ^ (ONES * u64::from(b'"')), 1);
+        let backslash = below(word ^ (ONES * u64::from(b'\\')), 1);
+        let found = quote | backslash | below(word, 0x20);
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let is_plain = |byte: &&u8| !matches!(byte, b'"' | b'\\' | 0..=0x1f);
+    words.len() * 8 + rest.iter().take_while(is_plain).count()
+}
+
 /// Goes over a text, from its first quote behind its last one.
 pub(super) fn skip(scanner: &mut Scanner<'_>) -> Result<(), JsonError> {
     scanner.at += 1;
     loop {
+        scanner.at += plain_bytes(scanner.bytes.get(scanner.at..).unwrap_or_default());
         match scanner.peek() {
             None => return Err(scanner.problem(JsonProblem::End)),
             Some(b'"') => {
@@ -16,8 +39,7 @@ pub(super) fn skip(scanner: &mut Scanner<'_>) -> Result<(), JsonError> {
                 return Ok(());
             }
             Some(b'\\') => _ = escape(scanner)?,
-            Some(found @ 0..=0x1f) => return Err(scanner.unexpected(found)),
-            Some(_) => scanner.at += 1,
+            Some(found) => return Err(scanner.unexpected(found)),
         }
     }
 }
@@ -82,10 +104,13 @@ fn unit(scanner: &mut Scanner<'_>) -> Result<u16, JsonError> {
 pub(super) fn unquote(quoted: &str) -> Cow<'_, str> {
     let inner = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
     let inner = inner.unwrap_or_default();
-    let Some(first) = inner.find('\\') else {
+    // Neither quotes nor control characters are left in it.
+    let Some((plain, rest)) = inner
+        .split_at_checked(plain_bytes(inner.as_bytes()))
+        .filter(|(_, rest)| !rest.is_empty())
+    else {
         return Cow::Borrowed(inner);
     };
-    let (plain, rest) = inner.split_at(first);
     let mut text = String::with_capacity(inner.len());
     text.push_str(plain);
     let mut scanner = Scanner {
@@ -111,5 +136,27 @@ impl<'a> Json<'a> {
     #[must_use]
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         (self.kind() == JsonKind::String).then(|| unquote(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_bytes;
+
+    #[test]
+    fn plain_bytes_end_at_the_first_that_is_not() {
+        let plain: Vec<u8> = (0x20..=0xff)
+            .filter(|byte| !matches!(byte, b'"' | b'\\'))
+            .collect();
+        let special = (0..0x20).chain(*b"\"\\");
+        for byte in special {
+            for at in 0..40 {
+                // Others behind it, and plain ones of each kind before it.
+                let before = plain.iter().cycle().skip(at * 7).take(at).copied();
+                let bytes: Vec<u8> = before.chain([byte]).chain(*b"\"x\x01\\yyyyyyyy").collect();
+                assert_eq!(plain_bytes(&bytes), at, "{byte} in {bytes:?}");
+            }
+        }
+        assert_eq!(plain_bytes(&plain), plain.len());
     }
 }

@@ -1,5 +1,6 @@
 //! JSON that is written.
 
+use super::text::plain_bytes;
 use super::{Json, Number};
 
 /// Appends values to bytes: commas are its business, brackets the caller's.
@@ -130,31 +131,32 @@ impl<'a> Writer<'a> {
     /// A text.
     pub fn str(&mut self, text: &str) {
         self.put(b"\"");
-        let mut plain = 0;
-        for (at, byte) in text.bytes().enumerate() {
-            let escape: &[u8] = match byte {
-                b'"' => b"\\\"",
-                b'\\' => b"\\\\",
-                b'\n' => b"\\n",
-                b'\r' => b"\\r",
-                b'\t' => b"\\t",
-                0..=0x1f => b"",
-                _ => continue,
+        let mut left = text.as_bytes();
+        while let Some((plain, rest)) = left.split_at_checked(plain_bytes(left)) {
+            self.out.extend_from_slice(plain);
+            let Some((byte, rest)) = rest.split_first() else {
+                break;
             };
-            self.out
-                .extend_from_slice(text.as_bytes().get(plain..at).unwrap_or_default());
-            plain = at + 1;
-            if escape.is_empty() {
+            self.escape(*byte);
+            left = rest;
+        }
+        self.out.push(b'"');
+    }
+
+    fn escape(&mut self, byte: u8) {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            _ => {
                 let digit = |half: u8| half + if half < 10 { b'0' } else { b'a' - 10 };
                 let (high, low) = (digit(byte >> 4), digit(byte & 15));
                 self.out
                     .extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
-            } else {
-                self.out.extend_from_slice(escape);
+                return;
             }
-        }
-        self.out
-            .extend_from_slice(text.as_bytes().get(plain..).unwrap_or_default());
-        self.out.push(b'"');
+        };
+        self.out.extend_from_slice(&[b'\\', short]);
     }
 }
