@@ -177,7 +177,8 @@ impl Set {
 impl Key {
     /// Rough bytes in memory, with its share of the index.
     pub(super) fn memory_bytes(&self) -> usize {
-        const INDEX: usize = 9;
+        // Hash, id and tag, and a place in a page.
+        const INDEX: usize = 25;
         const TIMER: usize = 24;
         let timer = if self.expires_at == NEVER { 0 } else { TIMER };
         size_of::<Self>() + self.name.len() + INDEX + timer + self.body.memory_bytes()

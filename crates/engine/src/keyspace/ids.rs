@@ -101,8 +101,10 @@ impl<T> IdMap<T> {
         };
         let pages = (page_of(ids.start_bound()), page_of(ids.end_bound()));
         let entries = self.pages.range(pages).flat_map(|(page, entries)| {
-            let slots = (page * PAGE_SLOTS..).zip(&entries.slots);
-            slots.filter_map(|(id, slot)| Some((id, slot.as_deref()?)))
+            let slots = (0..).zip(&entries.slots);
+            slots.filter_map(move |(slot, entry): (u64, _)| {
+                Some((page * PAGE_SLOTS + slot, entry.as_deref()?))
+            })
         });
         entries.filter(move |(id, _)| ids.contains(id))
     }

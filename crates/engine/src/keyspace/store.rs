@@ -23,8 +23,9 @@ const PARTS_KEPT: usize = 4;
 pub(super) struct Store {
     pub(super) keys: IdMap<Key>,
     pub(super) counters: Counters,
-    /// Ids by names. Empty during recovery, when two keys may have one name for a while.
-    index: SteadyTable<u64>,
+    /// Hashes of names with ids: names are not looked at when the table grows. Empty during
+    /// recovery, when two keys may have one name for a while.
+    index: SteadyTable<(u64, u64)>,
     /// When keys end.
     timers: BTreeSet<(u64, u64)>,
     is_live: bool,
@@ -55,7 +56,7 @@ impl Store {
     /// The key of this name.
     pub(super) fn find(&self, name: &str) -> Option<&Key> {
         let mut found = None;
-        let is_it = |id: &u64| {
+        let is_it = |(_, id): &(u64, u64)| {
             found = self.keys.get(*id).filter(|key| &*key.name == name);
             found.is_some()
         };
@@ -121,10 +122,9 @@ impl Store {
         if key.expires_at != NEVER {
             self.timers.insert((key.expires_at, id));
         }
-        let (keys, hasher) = (&self.keys, &self.hasher);
-        let hash_of = |id: &u64| hasher.hash_one(keys.get(*id).map_or("", |key| &*key.name));
-        let hash = hasher.hash_one(&*key.name);
-        self.index.insert_unique(hash, id, hash_of);
+        let hash = self.hasher.hash_one(&*key.name);
+        self.index
+            .insert_unique(hash, (hash, id), |(hash, _)| *hash);
     }
 
     /// Takes a key out of index and timers.
@@ -137,7 +137,7 @@ impl Store {
         }
         self.timers.remove(&(key.expires_at, id));
         let hash = self.hasher.hash_one(&*key.name);
-        self.index.remove(hash, |other| *other == id);
+        self.index.remove(hash, |(_, other)| *other == id);
         self.index.give_back(PARTS_KEPT);
     }
 

@@ -1,5 +1,7 @@
 //! The fields of an object, by the names that are wanted of it.
 
+use std::borrow::Cow;
+
 use super::argument::{Argument, ArgumentLimits};
 use super::error::{FieldProblem, RequestError};
 use super::spec::ArgumentSpec;
@@ -19,12 +21,12 @@ pub(super) struct Fields<'a, 'l> {
 
 impl<'a, 'l> Fields<'a, 'l> {
     pub(super) fn of(
-        object: Json<'a>,
+        fields: impl Iterator<Item = (Cow<'a, str>, Json<'a>)>,
         specs: &'static [ArgumentSpec],
         limits: &'l ArgumentLimits,
     ) -> Self {
         let mut values = [None; ARGUMENTS_MAX];
-        for (key, value) in object.as_object().into_iter().flatten() {
+        for (key, value) in fields {
             let named = specs.iter().zip(&mut values);
             if let Some((_, place)) = named.into_iter().find(|(spec, _)| spec.name == key) {
                 *place = Some(value);

@@ -57,7 +57,7 @@ use error::shortened;
 use fields::ARGUMENTS_MAX;
 use table::Arguments;
 
-use super::json::Json;
+use super::json::NotedObject;
 
 /// All commands, in the order of the specification.
 macro_rules! all {
@@ -77,7 +77,7 @@ macro_rules! all {
         impl<'a> Command<'a> {
             fn read(
                 name: &str,
-                object: Json<'a>,
+                object: &NotedObject<'a>,
                 limits: &ArgumentLimits,
             ) -> Result<Self, RequestError> {
                 $(
@@ -190,9 +190,9 @@ impl<'a> Command<'a> {
     /// `RequestError` when it is no JSON, names no command, or an argument is at fault.
     pub fn parse(payload: &'a [u8], limits: &ArgumentLimits) -> Result<Self, RequestError> {
         let object = object(payload)?;
-        let fields = fields::Fields::of(object, COMMAND, limits);
+        let fields = fields::Fields::of(object.fields(), COMMAND, limits);
         let name: std::borrow::Cow<'_, str> = fields.required("command")?;
-        let command = Self::read(&name, object, limits)?;
+        let command = Self::read(&name, &object, limits)?;
         if let Self::RankingRange(range) = &command {
             range.span()?;
         }
@@ -201,10 +201,7 @@ impl<'a> Command<'a> {
 }
 
 /// The object that a payload is.
-fn object(payload: &[u8]) -> Result<Json<'_>, RequestError> {
-    let json = Json::parse(payload).map_err(RequestError::Json)?;
-    match json.as_object() {
-        Some(_) => Ok(json),
-        None => Err(RequestError::NotAnObject { found: json.kind() }),
-    }
+fn object(payload: &[u8]) -> Result<NotedObject<'_>, RequestError> {
+    let object = NotedObject::parse(payload).map_err(RequestError::Json)?;
+    object.map_err(|found| RequestError::NotAnObject { found })
 }

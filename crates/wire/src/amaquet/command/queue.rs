@@ -216,7 +216,7 @@ impl<'a> Argument<'a> for PushedMessage<'a> {
 
     fn read(value: Json<'a>, limits: &ArgumentLimits) -> Result<Self, RequestError> {
         expect_object(value)?;
-        let fields = Fields::of(value, MESSAGE, limits);
+        let fields = Fields::of(value.as_object().into_iter().flatten(), MESSAGE, limits);
         Ok(Self {
             payload: fields.required("payload")?,
             headers: fields.optional("headers")?.unwrap_or_default(),

@@ -3,7 +3,7 @@
 use super::argument::ArgumentLimits;
 use super::error::RequestError;
 use super::spec::Spec;
-use crate::amaquet::json::Json;
+use crate::amaquet::json::NotedObject;
 
 /// A command's arguments.
 pub(super) trait Arguments<'a>: Sized {
@@ -11,7 +11,7 @@ pub(super) trait Arguments<'a>: Sized {
     const SPEC: Spec;
 
     /// Reads them.
-    fn read(object: Json<'a>, limits: &ArgumentLimits) -> Result<Self, RequestError>;
+    fn read(object: &NotedObject<'a>, limits: &ArgumentLimits) -> Result<Self, RequestError>;
 
     /// Tells the names that the caller must be allowed to use.
     fn tell_names(&self, told: &mut dyn FnMut(&str));
@@ -106,12 +106,12 @@ macro_rules! commands {
                 };
 
             fn read(
-                object: $crate::amaquet::Json<'a>,
+                object: &$crate::amaquet::json::NotedObject<'a>,
                 limits: &$crate::amaquet::command::argument::ArgumentLimits,
             ) -> Result<Self, $crate::amaquet::command::error::RequestError> {
                 let specs = <Self as $crate::amaquet::command::table::Arguments<'a>>::SPEC;
                 let _fields = $crate::amaquet::command::fields::Fields::of(
-                    object, specs.arguments, limits,
+                    object.fields(), specs.arguments, limits,
                 );
                 Ok(Self {
                     $($argument: $crate::amaquet::command::table::argument!(

@@ -3,6 +3,7 @@
 //! A library that builds values was not taken: it rounds integers beyond 64 bits unless all of the
 //! program pays for numbers kept as text, and it would give back another text than came.
 
+mod noted;
 mod number;
 mod read;
 mod scan;
@@ -11,6 +12,7 @@ mod write;
 
 use core::fmt;
 
+pub use noted::NotedObject;
 pub use number::Number;
 pub use read::{Array, Object};
 pub use write::Writer;
@@ -120,17 +122,21 @@ impl fmt::Display for JsonError {
 
 impl core::error::Error for JsonError {}
 
+fn utf8(bytes: &[u8]) -> Result<&str, JsonError> {
+    core::str::from_utf8(bytes).map_err(|error| JsonError {
+        at: error.valid_up_to(),
+        problem: JsonProblem::Utf8,
+    })
+}
+
 impl<'a> Json<'a> {
     /// The value that these bytes are, with space around it or not.
     ///
     /// # Errors
     /// `JsonError` when they are none, or one that is not taken.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, JsonError> {
-        let text = core::str::from_utf8(bytes).map_err(|error| JsonError {
-            at: error.valid_up_to(),
-            problem: JsonProblem::Utf8,
-        })?;
-        let span = scan::whole(text.as_bytes())?;
+        let text = utf8(bytes)?;
+        let span = scan::whole(text.as_bytes(), |_| {})?;
         Ok(Self(text.get(span).unwrap_or_default()))
     }
 

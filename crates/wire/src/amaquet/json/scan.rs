@@ -29,12 +29,15 @@ enum Next {
     After,
 }
 
-/// The place of the only value of a text.
-pub(super) fn whole(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
+/// A field of an object: its key with its quotes, and its value.
+pub(super) type FieldPlace = (Range<usize>, Range<usize>);
+
+/// The place of the only value of a text. If it is an object, its fields are told.
+pub(super) fn whole(bytes: &[u8], tell: impl FnMut(FieldPlace)) -> Result<Range<usize>, JsonError> {
     let mut scanner = Scanner { bytes, at: 0 };
     scanner.skip_space();
     let start = scanner.at;
-    scanner.value()?;
+    scanner.value_telling(tell)?;
     let end = scanner.at;
     scanner.skip_space();
     match scanner.peek() {
@@ -80,13 +83,23 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Goes to the end of the value that starts here. Not recursive: depth costs a bit, no stack.
+    /// Goes to the end of the value that starts here.
     pub(super) fn value(&mut self) -> Result<(), JsonError> {
+        self.value_telling(|_| {})
+    }
+
+    /// The same; tells the fields of the value itself, not of those within it. Not recursive: depth
+    /// costs a bit, no stack.
+    fn value_telling(&mut self, mut tell: impl FnMut(FieldPlace)) -> Result<(), JsonError> {
         // The lowest `depth` bits say which of what is open are objects.
         let (mut open, mut depth): (Open, usize) = (0, 0);
         let mut next = Next::Value;
+        let (mut key, mut value_at) = (0..0, 0);
         loop {
             let byte = self.next()?;
+            if depth == 1 && matches!(next, Next::Value) {
+                value_at = self.at;
+            }
             match (next, byte) {
                 (Next::FirstItem, b']') | (Next::FirstKey, b'}') => {
                     self.at += 1;
@@ -111,7 +124,11 @@ impl Scanner<'_> {
                     next = Next::After;
                 }
                 (Next::FirstKey | Next::Key, b'"') => {
+                    let key_at = self.at;
                     text::skip(self)?;
+                    if depth == 1 {
+                        key = key_at..self.at;
+                    }
                     self.expect(b':')?;
                     next = Next::Value;
                 }
@@ -130,8 +147,13 @@ impl Scanner<'_> {
                     }
                 }
             }
-            if depth == 0 && matches!(next, Next::After) {
-                return Ok(());
+            if matches!(next, Next::After) {
+                if depth == 0 {
+                    return Ok(());
+                }
+                if depth == 1 && open & 1 == 1 {
+                    tell((key.clone(), value_at..self.at));
+                }
             }
         }
     }
