@@ -8,7 +8,10 @@ use core::ops::{Bound, RangeBounds};
 use std::collections::BTreeMap;
 
 /// Ids of one page.
-const PAGE_SLOTS: u64 = 64;
+const PAGE_IDS: u64 = 64;
+/// Places of one page.
+const PAGE_SLOTS: usize = 64;
+const _: () = assert!(PAGE_IDS == PAGE_SLOTS as u64, "a place for each id");
 
 /// See the module.
 #[derive(Debug)]
@@ -19,14 +22,14 @@ pub(super) struct IdMap<T> {
 
 #[derive(Debug)]
 struct Page<T> {
-    slots: [Option<Box<T>>; PAGE_SLOTS as usize],
+    slots: [Option<Box<T>>; PAGE_SLOTS],
     used: u32,
 }
 
 impl<T> Page<T> {
     fn new() -> Self {
         Self {
-            slots: [const { None }; PAGE_SLOTS as usize],
+            slots: [const { None }; PAGE_SLOTS],
             used: 0,
         }
     }
@@ -34,7 +37,7 @@ impl<T> Page<T> {
 
 /// The page of an id, and its place there.
 const fn place(id: u64) -> (u64, usize) {
-    (id / PAGE_SLOTS, (id % PAGE_SLOTS) as usize)
+    (id / PAGE_IDS, (id % PAGE_IDS) as usize)
 }
 
 impl<T> IdMap<T> {
@@ -96,14 +99,14 @@ impl<T> IdMap<T> {
     /// Those whose ids lie in a range that is not empty.
     pub(super) fn range(&self, ids: impl RangeBounds<u64>) -> impl Iterator<Item = (u64, &T)> {
         let page_of = |bound: Bound<&u64>| match bound {
-            Bound::Included(id) | Bound::Excluded(id) => Bound::Included(id / PAGE_SLOTS),
+            Bound::Included(id) | Bound::Excluded(id) => Bound::Included(id / PAGE_IDS),
             Bound::Unbounded => Bound::Unbounded,
         };
         let pages = (page_of(ids.start_bound()), page_of(ids.end_bound()));
         let entries = self.pages.range(pages).flat_map(|(page, entries)| {
             let slots = (0..).zip(&entries.slots);
             slots.filter_map(move |(slot, entry): (u64, _)| {
-                Some((page * PAGE_SLOTS + slot, entry.as_deref()?))
+                Some((page * PAGE_IDS + slot, entry.as_deref()?))
             })
         });
         entries.filter(move |(id, _)| ids.contains(id))

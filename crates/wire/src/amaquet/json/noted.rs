@@ -48,9 +48,11 @@ impl<'a> NotedObject<'a> {
             }
         })?;
         object.json = Json::known(all.get(span).unwrap_or_default());
-        Ok(match object.json.kind() {
-            JsonKind::Object => Ok(object),
-            other => Err(other),
+        let kind = object.json.kind();
+        Ok(if kind == JsonKind::Object {
+            Ok(object)
+        } else {
+            Err(kind)
         })
     }
 
