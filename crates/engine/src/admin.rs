@@ -218,6 +218,8 @@ pub enum AdminRequest {
         /// Only when it has no ready messages.
         if_empty: bool,
     },
+    /// Delete the exclusive queues of the connection that asks.
+    RemoveOwnQueues,
     /// Delete a queue's ready messages as AMQP and FireMQ do.
     Purge {
         /// Its virtual host.
@@ -283,6 +285,7 @@ impl AdminRequest {
             | Self::ListBindings { .. }
             | Self::ListQueuesOf { .. }
             | Self::ListQueues
+            | Self::RemoveOwnQueues
             | Self::SetRebalancing(_)
             | Self::ClusterStatus
             | Self::Bootstrap { .. }

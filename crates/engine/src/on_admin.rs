@@ -145,6 +145,7 @@ impl Engine {
                 };
                 return self.on_remove_queue(cx, to, name, only);
             }
+            AdminRequest::RemoveOwnQueues => return self.on_remove_own_queues(cx, to),
             AdminRequest::Purge { vhost, name } => {
                 return self.purge_named(cx, to, (vhost, &name));
             }

@@ -50,7 +50,7 @@ fn reply(script: &mut Script<'_>, request: &AdminRequest) -> AdminReply {
         declared(script, &declare.name)
     } else if let AdminRequest::Purge { .. } = request {
         AdminReply::QueuePurged(outcome(script, 5))
-    } else if let AdminRequest::RemoveQueue { .. } = request {
+    } else if let AdminRequest::RemoveQueue { .. } | AdminRequest::RemoveOwnQueues = request {
         AdminReply::QueueRemoved(outcome(script, 5))
     } else {
         AdminReply::Bound(outcome(script, ()))

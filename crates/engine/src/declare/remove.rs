@@ -33,6 +33,12 @@ impl Engine {
         say(cx, to, after, AdminReply::QueueRemoved(result));
     }
 
+    /// A connection is about to be closed, and its exclusive queues go before it hears of that.
+    pub(crate) fn on_remove_own_queues(&mut self, cx: &mut Cx<'_>, to: ReplyTo) {
+        let (after, messages) = self.delete_owned(cx, to.conn);
+        say(cx, to, after, AdminReply::QueueRemoved(Ok(messages)));
+    }
+
     /// Removes a queue; the position its answer waits for, and the messages that went with it.
     fn remove_queue(
         &mut self,
@@ -104,17 +110,19 @@ impl Engine {
         }
     }
 
-    /// A connection is gone: its exclusive queues go with it.
-    pub(crate) fn delete_owned(&mut self, cx: &mut Cx<'_>, conn: ConnId) {
+    /// A connection is gone: its exclusive queues go with it. Returns what an answer about them
+    /// waits for, and the messages that went with them.
+    pub(crate) fn delete_owned(&mut self, cx: &mut Cx<'_>, conn: ConnId) -> (Lsn, u64) {
         let owned = self.consumers.conn_mut(conn);
-        for id in owned
-            .map(|it| core::mem::take(&mut it.owned))
-            .unwrap_or_default()
-        {
+        let owned = owned.map(|it| core::mem::take(&mut it.owned));
+        let (mut after, mut messages) = (Lsn::ZERO, 0);
+        for id in owned.unwrap_or_default() {
             if let Some(index) = self.queues.index_of(id) {
-                self.delete_queue(cx, index);
+                messages += self.queues.at(index).depth();
+                after = after.max(self.delete_queue(cx, index));
             }
         }
+        (after, messages)
     }
 
     /// A queue's last consumer is gone: true when the queue went with it.

@@ -375,6 +375,25 @@ fn exclusive_queues_go_with_their_connection() {
 }
 
 #[test]
+fn a_connection_that_closes_takes_only_what_is_its_own_then() {
+    let mut b = broker();
+    let (c, other) = (b.client(), b.client());
+    b.declared(c, exclusive("jobs"));
+    b.declared(c, exclusive("more"));
+    // A name that was its own once belongs to everybody now.
+    assert_eq!(b.remove(c, "jobs", (false, false)), Ok(0));
+    b.declared(other, durable("jobs"));
+    b.declared(other, exclusive("theirs"));
+    b.send(&jobs(["a"]));
+    assert_eq!(b.remove_own(c), Ok(0));
+    assert!(b.exists(other, "jobs") && !b.exists(other, "more"));
+    assert!(b.exists(other, "theirs"));
+    assert_eq!(b.get(other, "jobs"), ("a".to_owned(), 0));
+    b.leave(c);
+    assert!(b.exists(other, "jobs"));
+}
+
+#[test]
 fn transient_queues_are_gone_after_a_restart() {
     let mut b = broker();
     let c = b.client();

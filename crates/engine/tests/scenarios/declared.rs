@@ -150,6 +150,14 @@ impl Broker {
         }
     }
 
+    /// What closing does to exclusive queues of this connection.
+    pub(crate) fn remove_own(&mut self, conn: ConnId) -> Result<u64, (TopologyCode, String)> {
+        match self.ask_as(conn, AdminRequest::RemoveOwnQueues) {
+            AdminReply::QueueRemoved(result) => result.map_err(|error| (error.code, error.text)),
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) fn purge(
         &mut self,
         conn: ConnId,

@@ -196,6 +196,7 @@ fn fitting(request: &AdminRequest) -> &'static [Make] {
         | AdminRequest::ListQueuesOf { .. }
         | AdminRequest::DeclareQueue(_)
         | AdminRequest::RemoveQueue { .. }
+        | AdminRequest::RemoveOwnQueues
         | AdminRequest::Purge { .. } => &[TOPOLOGY],
     }
 }

@@ -87,16 +87,11 @@ impl AmqpSession {
     /// The peer closes the connection. Its own queues have to be gone when it hears of that.
     pub(super) fn on_close(&mut self) {
         self.send_rest();
-        if let State::Open(open) = &mut self.state {
-            for name in core::mem::take(&mut open.exclusive) {
-                let request = AdminRequest::RemoveQueue {
-                    vhost: self.link.vhost,
-                    name,
-                    if_unused: false,
-                    if_empty: false,
-                };
-                self.link.ask(Waiting::Closing, request);
-            }
+        if let State::Open(open) = &mut self.state
+            && core::mem::take(&mut open.has_own_queues)
+        {
+            let request = AdminRequest::RemoveOwnQueues;
+            self.link.ask(Waiting::Closing, request);
         }
         let give_up_at = self.link.now.after_ms(self.link.config.close_timeout_ms);
         self.state = State::Closing(Closing {

@@ -1,7 +1,5 @@
 //! An open connection: which frame is allowed, and who takes it.
 
-use std::collections::BTreeSet;
-
 use tanda_engine::{AdminRequest, Request, SettleBatch, SettleItem};
 use tanda_wire::amqp::{
     Arguments, Frame, FrameType, Method, MethodError, MethodId, ReplyCode, basic, channel,
@@ -49,8 +47,8 @@ pub(super) struct Open {
     pub(super) freed: Vec<(u32, u32)>,
     /// By channel: how many messages of its consumers were.
     pub(super) pool_freed: Vec<(u16, i64)>,
-    /// Queues of this connection, which have to be gone when it is closed.
-    pub(super) exclusive: BTreeSet<String>,
+    /// It asked for queues of its own, which have to be gone when it is closed.
+    pub(super) has_own_queues: bool,
     pub(super) alarm: Option<String>,
     /// It has published.
     pub(super) is_publisher: bool,
@@ -71,7 +69,7 @@ impl Open {
             settled: Vec::new(),
             freed: Vec::new(),
             pool_freed: Vec::new(),
-            exclusive: BTreeSet::new(),
+            has_own_queues: false,
             alarm,
             is_publisher: false,
             said_blocked: false,

@@ -46,10 +46,7 @@ pub(super) enum Call {
     /// `exchange.unbind`.
     UnbindExchange,
     /// `queue.declare`.
-    DeclareQueue {
-        /// It becomes this connection's.
-        exclusive: bool,
-    },
+    DeclareQueue,
     /// `queue.declare` of an address for replies, which is only looked for.
     FindReplyQueue {
         /// The address.

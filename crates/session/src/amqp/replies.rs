@@ -69,9 +69,8 @@ impl Open {
             {
                 tx.found = Some(exchange);
             }
-        } else if let (Call::DeclareQueue { exclusive }, Answer::Queue(declared)) = (&call, &answer)
-        {
-            self.on_declared(link, (number, no_wait), *exclusive, declared);
+        } else if let (Call::DeclareQueue, Answer::Queue(declared)) = (&call, &answer) {
+            self.on_declared(link, (number, no_wait), declared);
         } else if !no_wait {
             say_done(link, number, &call, &answer);
         }
@@ -113,12 +112,8 @@ impl Open {
         &mut self,
         link: &mut Link,
         (number, no_wait): (u16, bool),
-        exclusive: bool,
         declared: &DeclaredQueue,
     ) {
-        if exclusive {
-            self.exclusive.insert(declared.name.clone());
-        }
         if !no_wait {
             let declare_ok = queue::DeclareOk {
                 queue: ShortStr::clip(&declared.name),
@@ -148,7 +143,7 @@ fn say_done(link: &mut Link, number: u16, call: &Call, answer: &Answer) {
         Call::UnbindQueue => outbound.method(number, queue::UnbindOk {}),
         Call::Purge => outbound.method(number, queue::PurgeOk { message_count }),
         Call::DeleteQueue => outbound.method(number, queue::DeleteOk { message_count }),
-        Call::DeclareQueue { .. }
+        Call::DeclareQueue
         | Call::FindReplyQueue { .. }
         | Call::Get { .. }
         | Call::Cancel { .. }

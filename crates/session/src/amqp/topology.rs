@@ -121,10 +121,10 @@ impl Open {
             passive: declare.passive,
             args,
         };
-        let exclusive = declare.exclusive && !declare.passive;
+        self.has_own_queues |= declare.exclusive && !declare.passive;
         let to = (number, queue::Declare::ID, declare.no_wait);
         let request = AdminRequest::DeclareQueue(Box::new(spec));
-        self.call_for(link, to, Call::DeclareQueue { exclusive }, request);
+        self.call_for(link, to, Call::DeclareQueue, request);
         Ok(())
     }
 

@@ -119,16 +119,11 @@ impl FireSession {
 
     /// The peer's own queues have to be gone when it hears that its connection is closed.
     fn finish_close(&mut self) {
-        if let State::Open(open) = &mut self.state {
-            for name in core::mem::take(&mut open.exclusive) {
-                let request = AdminRequest::RemoveQueue {
-                    vhost: self.link.vhost,
-                    name,
-                    if_unused: false,
-                    if_empty: false,
-                };
-                self.link.ask(Waiting::Closing, request);
-            }
+        if let State::Open(open) = &mut self.state
+            && core::mem::take(&mut open.has_own_queues)
+        {
+            let request = AdminRequest::RemoveOwnQueues;
+            self.link.ask(Waiting::Closing, request);
         }
         self.await_close(false);
         self.say_close();

@@ -1,7 +1,5 @@
 //! An open connection: which frame is allowed, and who takes it.
 
-use std::collections::BTreeSet;
-
 use tanda_engine::{Millis, SettleItem};
 use tanda_wire::firemq::consume::Ack;
 use tanda_wire::firemq::frame::Frame;
@@ -48,8 +46,8 @@ pub(super) struct Open {
     pub(super) unfit: Unfit,
     /// The engine was told how many messages the peer may hold.
     pub(super) has_pool: bool,
-    /// Queues of this connection, which have to be gone when it is closed.
-    pub(super) exclusive: BTreeSet<String>,
+    /// It asked for queues of its own, which have to be gone when it is closed.
+    pub(super) has_own_queues: bool,
     /// The exchange that was published to last, by permission.
     pub(super) written: Option<Written>,
     /// The peer was asked to publish nothing.
@@ -73,7 +71,7 @@ impl Open {
             pool_freed: 0,
             unfit: Unfit::default(),
             has_pool: false,
-            exclusive: BTreeSet::new(),
+            has_own_queues: false,
             written: None,
             is_paused: false,
             is_leaving: false,

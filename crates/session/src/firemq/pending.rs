@@ -44,10 +44,7 @@ pub(super) enum Call {
     /// `declare_exchange`, `bind`.
     Make,
     /// `declare_queue`.
-    DeclareQueue {
-        /// It becomes this connection's.
-        exclusive: bool,
-    },
+    DeclareQueue,
     /// `delete_exchange`.
     DeleteExchange,
     /// `delete_queue`.

@@ -23,30 +23,27 @@ impl Open {
             });
         }
         match Answer::of(reply).unwrap_or(Ok(Answer::Done)) {
-            Ok(answer) => self.say_done(link, rid, &call, &answer),
+            Ok(answer) => say_done(link, rid, &answer),
             Err(error) => say_failed(link, rid, &call, error),
         }
     }
+}
 
-    fn say_done(&mut self, link: &mut Link, rid: u64, call: &Call, answer: &Answer) {
-        let mut ok = OkReply {
-            rid,
-            ..OkReply::default()
-        };
-        match answer {
-            Answer::Done => {}
-            Answer::Count(count) => ok.messages = *count,
-            Answer::Queue(declared) => {
-                if let Call::DeclareQueue { exclusive: true } = call {
-                    self.exclusive.insert(declared.name.clone());
-                }
-                ok.name = &declared.name;
-                ok.messages = declared.messages;
-                ok.consumers = declared.consumers.into();
-            }
+fn say_done(link: &mut Link, rid: u64, answer: &Answer) {
+    let mut ok = OkReply {
+        rid,
+        ..OkReply::default()
+    };
+    match answer {
+        Answer::Done => {}
+        Answer::Count(count) => ok.messages = *count,
+        Answer::Queue(declared) => {
+            ok.name = &declared.name;
+            ok.messages = declared.messages;
+            ok.consumers = declared.consumers.into();
         }
-        link.outbound.frame(&ok);
     }
+    link.outbound.frame(&ok);
 }
 
 /// What is not there need not be removed, and what is built in cannot be.
@@ -63,7 +60,7 @@ fn say_failed(link: &mut Link, rid: u64, call: &Call, error: TopologyError) {
         }
         Call::DeleteExchange if is_built_in => fault.code = ReplyCode::NotAllowed,
         Call::Make
-        | Call::DeclareQueue { .. }
+        | Call::DeclareQueue
         | Call::DeleteExchange
         | Call::DeleteQueue
         | Call::Unbind

@@ -89,9 +89,9 @@ impl Open {
             passive: declare.passive,
             args,
         };
-        let exclusive = declare.exclusive && !declare.passive;
+        self.has_own_queues |= declare.exclusive && !declare.passive;
         let request = AdminRequest::DeclareQueue(Box::new(spec));
-        self.call(link, declare.rid, Call::DeclareQueue { exclusive }, request);
+        self.call(link, declare.rid, Call::DeclareQueue, request);
         Ok(())
     }
 

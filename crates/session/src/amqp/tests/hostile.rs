@@ -203,7 +203,9 @@ fn plain_reply(request: &AdminRequest) -> AdminReply {
         AdminRequest::DeclareQueue(it) => AdminReply::QueueDeclared(Ok(name(&it.name))),
         AdminRequest::Bind(_) => AdminReply::Bound(Ok(())),
         AdminRequest::Purge { .. } => AdminReply::QueuePurged(Ok(2)),
-        AdminRequest::RemoveQueue { .. } => AdminReply::QueueRemoved(Ok(2)),
+        AdminRequest::RemoveQueue { .. } | AdminRequest::RemoveOwnQueues => {
+            AdminReply::QueueRemoved(Ok(2))
+        }
         AdminRequest::DeleteExchange { .. } => AdminReply::ExchangeDeleted(Ok(())),
         AdminRequest::Unbind(_) => AdminReply::Unbound(Ok(())),
         _ => panic!("{request:?}"),

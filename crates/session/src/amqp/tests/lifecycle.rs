@@ -84,7 +84,7 @@ fn pitfall_16_a_close_is_answered_once_the_connections_queues_are_gone() {
     let [Request::Publish { .. }, Request::Admin { reply, request }] = &requests[..] else {
         panic!("{requests:?}")
     };
-    assert!(matches!(request, AdminRequest::RemoveQueue { name, .. } if name == "mine"));
+    assert!(matches!(request, AdminRequest::RemoveOwnQueues));
     let token = reply.token;
     assert_eq!(peer.bytes(), b"");
     assert!(!peer.session.is_closing());
