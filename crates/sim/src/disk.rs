@@ -155,6 +155,7 @@ impl DiskFile for SimFile {
             | Canary::ForgottenAlternates
             | Canary::TransientFire
             | Canary::FreshFire
+            | Canary::ImmortalQueues
             | Canary::ForgottenAdditions
             | Canary::DoubleItems => false,
         };

@@ -115,6 +115,8 @@ pub enum Canary {
     TransientFire,
     /// Messages of FireMQ always come as if for the first time.
     FreshFire,
+    /// Exclusive queues and those that are deleted with their last consumer are declared as others.
+    ImmortalQueues,
     /// One addition to a counter in five is answered and forgotten.
     ForgottenAdditions,
     /// One in five items of lists goes back to its list when its client gets it.

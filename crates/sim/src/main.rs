@@ -18,7 +18,7 @@ usage: tanda-sim [--seeds A..B | --seed N] [--steps N] [--log]
                            freed-segment|stale-keys|forgotten-revocations|
                            forgotten-bindings|lost-dead-letters|early-confirms|
                            double-requeues|forgotten-alternates|
-                           transient-fire|fresh-fire|
+                           transient-fire|fresh-fire|immortal-queues|
                            forgotten-additions|double-items]
 
   --seeds A..B  runs the seeds from A up to B, B left out (default 0..100)
@@ -121,6 +121,7 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Option<Arguments> {
                     "forgotten-alternates" => Canary::ForgottenAlternates,
                     "transient-fire" => Canary::TransientFire,
                     "fresh-fire" => Canary::FreshFire,
+                    "immortal-queues" => Canary::ImmortalQueues,
                     "forgotten-additions" => Canary::ForgottenAdditions,
                     "double-items" => Canary::DoubleItems,
                     _ => return None,

@@ -71,6 +71,8 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.requeued += counts.requeued;
         amqp.crossed += counts.crossed;
         amqp.confirmed_by_fire += counts.confirmed_by_fire;
+        amqp.vanished += counts.vanished;
+        amqp.locked += counts.locked;
         amqp.committed += counts.committed;
         amqp.unknown_commits += counts.unknown_commits;
         add(&mut amaquet, report.amaquet);
@@ -105,6 +107,8 @@ fn the_fixed_seeds_hold_every_promise() {
         amqp.committed,
         amqp.crossed,
         amqp.confirmed_by_fire,
+        amqp.vanished,
+        amqp.locked,
     ];
     assert!(all.iter().all(|count| *count > 5), "{amqp:?}");
     assert!(amqp.unknown_commits > 0, "{amqp:?}");
@@ -385,6 +389,12 @@ fn alternate_exchanges_that_are_forgotten_are_found() {
 #[test]
 fn messages_of_firemq_that_a_crash_takes_are_found() {
     assert!(found_by_amqp(Canary::TransientFire, 80).is_some());
+}
+
+#[test]
+fn queues_that_outlive_their_connection_or_consumers_are_found() {
+    let found = found_by_amqp(Canary::ImmortalQueues, 60);
+    assert_eq!(found, Some("AMQP queues live as long as declared"));
 }
 
 #[test]

@@ -218,6 +218,14 @@ pub(super) fn strip(canary: Canary, request: &mut Request) {
     {
         spec.args = bytes::Bytes::new();
     }
+    if canary == Canary::ImmortalQueues
+        && let Request::Admin {
+            request: AdminRequest::DeclareQueue(declare),
+            ..
+        } = request
+    {
+        (declare.exclusive, declare.auto_delete) = (false, false);
+    }
     if canary == Canary::TransientFire
         && let Request::Publish { batch, .. } = request
     {

@@ -136,6 +136,7 @@ impl World {
         if !self.history.amqp.is_there() {
             return Ok(());
         }
+        self.look_at_lives()?;
         let until = self.now.after_ms(DRAIN_MS_MAX);
         while self.departing()? > 0 {
             ensure(self.now < until, recovers::NAME, || {
@@ -220,6 +221,7 @@ impl World {
         if let Some(client) = self.clients.last_mut() {
             client.is_resting = true;
         }
+        self.end_lives()?;
         let vhost = VhostId::DEFAULT;
         let queues: Vec<String> = self.history.amqp.queues.keys().cloned().collect();
         let mut requests = Vec::new();

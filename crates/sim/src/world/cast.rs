@@ -49,7 +49,7 @@ pub(super) fn clients(seed: u64, of_amqp: &Amqp, of_amaquet: &Amaquet) -> Vec<Cl
         Random::stream(seed, "admin"),
     )];
     if of_amqp.is_there() {
-        clients.extend(amqp_clients(seed, of_amqp.is_mixed));
+        clients.extend(amqp_clients(seed, of_amqp));
         if random.one_in(2) {
             return clients;
         }
@@ -80,14 +80,14 @@ pub(super) fn clients(seed: u64, of_amqp: &Amqp, of_amaquet: &Amaquet) -> Vec<Cl
 
 /// AMQP's clients: producers, consumers, workers, and one who changes the topology. None in runs
 /// without AMQP. Among several doors each client has one of its own.
-fn amqp_clients(seed: u64, is_mixed: bool) -> Vec<Client> {
+fn amqp_clients(seed: u64, amqp: &Amqp) -> Vec<Client> {
     let mut random = Random::stream(seed, "amqp clients");
     let mut doors = Random::stream(seed, "doors");
     let mut clients = Vec::new();
     let mut add = |name: String, job: &dyn Fn(&mut Random) -> Job| {
         let mut own = Random::stream(seed, &name);
         let job = job(&mut own);
-        let client = if is_mixed {
+        let client = if amqp.is_mixed {
             let more = Random::stream(seed, &format!("more of {name}"));
             AmqpClient::by(job, door(&mut doors, job), more)
         } else {
@@ -110,6 +110,12 @@ fn amqp_clients(seed: u64, is_mixed: bool) -> Vec<Client> {
     for number in 0..random.below(3) {
         add(format!("amqp worker {number}"), &|_| Job::Worker);
     }
+    let guests = Random::stream(seed, "guests").between(2, 4);
+    for number in 0..if amqp.has_lives { guests } else { 0 } {
+        add(format!("guest {number}"), &|own| {
+            Job::Guest(Taking::draw(own))
+        });
+    }
     clients
 }
 
@@ -117,7 +123,7 @@ fn amqp_clients(seed: u64, is_mixed: bool) -> Vec<Client> {
 fn door(random: &mut Random, job: Job) -> Door {
     match job {
         Job::Worker => Door::Amqp,
-        Job::Producer(_) | Job::Consumer(_) | Job::Declarer | Job::Drainer => {
+        Job::Producer(_) | Job::Consumer(_) | Job::Declarer | Job::Guest(_) | Job::Drainer => {
             if random.percent(60) {
                 Door::Fire
             } else {

@@ -324,6 +324,7 @@ impl World {
             )
         })?;
         self.now = next.unwrap_or_else(|| self.now.after_ms(1_000));
+        self.history.amqp.on_time(self.now);
         self.trace.event(self.now, "wait", 0, &[]);
         Ok(())
     }
@@ -344,6 +345,7 @@ impl World {
     /// True when something moved.
     fn round(&mut self) -> Result<bool, Violation> {
         let now: Millis = self.now;
+        self.history.amqp.on_time(now);
         let mut moved = self.host.session_timers(now);
         for index in 0..self.clients.len() {
             let client = self.clients.get(index);

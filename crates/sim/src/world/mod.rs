@@ -8,6 +8,7 @@ mod emptied;
 mod examine;
 mod heal;
 mod keys;
+mod lives;
 mod network;
 mod purge;
 mod restored;
@@ -370,6 +371,7 @@ impl World {
 
     fn die(&mut self, death: Death) -> Check {
         self.trace.event(self.now, "die", death as u64, &[]);
+        self.history.amqp.on_time(self.now);
         self.lose_wires()?;
         let lost = self.host.die(death);
         self.history.on_crash(self.now, death);
@@ -414,6 +416,7 @@ impl World {
                 )
             })?;
             self.now = self.now.max(floor);
+            self.history.amqp.on_up(self.now);
             return self.compare_keys();
         };
         self.trace.note(self.now, || format!("  {error}"));
@@ -429,6 +432,7 @@ impl World {
         }
         // Whoever read has waited for it.
         self.now = self.now.after_ms(self.host.reads_took_ms());
+        self.history.amqp.on_time(self.now);
         self.host.assert_invariants();
         self.host.check_loads()
     }

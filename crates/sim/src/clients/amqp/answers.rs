@@ -3,7 +3,7 @@
 use super::link::{Delivered, Done, Link, Said};
 use super::{AmqpClient, Call, Cx};
 use crate::failure::{Check, Violation, ensure};
-use crate::history::amqp::{Arrived, Holder, Outcome, origin_of};
+use crate::history::amqp::{AmqpQueue, Arrived, Change, Holder, Outcome, origin_of};
 use crate::invariants::amqp::unexpected;
 use crate::invariants::credit;
 
@@ -24,13 +24,13 @@ impl AmqpClient {
                 };
                 self.on_confirm((number, multiple), outcome, cx)
             }
-            Said::Cancelled(tag) => {
-                self.on_cancelled(&tag, cx);
-                Ok(())
-            }
+            Said::Cancelled(tag) => self.on_cancelled(&tag, cx),
             Said::Done(done) => self.on_done(&done, cx),
             Said::Failed(code, text) => {
                 cx.trace.note(cx.now, || format!("  failed: {text}"));
+                if self.was_refused(code, cx)? {
+                    return Ok(());
+                }
                 self.on_failed(cx)?;
                 unexpected::on_close(code, &text)
             }
@@ -46,7 +46,9 @@ impl AmqpClient {
             Said::ChannelClosed(code, text) => {
                 cx.trace
                     .note(cx.now, || format!("  channel closed: {text}"));
-                unexpected::on_close(code, &text)?;
+                if !self.was_refused(code, cx)? {
+                    unexpected::on_close(code, &text)?;
+                }
                 self.on_channel_closed(cx);
                 link.reopen();
                 Ok(())
@@ -63,12 +65,18 @@ impl AmqpClient {
     }
 
     /// The queue a message came from, and whether nobody has to settle it.
-    fn whence(&mut self, delivered: &Delivered) -> Result<(String, bool), Violation> {
+    fn whence(
+        &mut self,
+        delivered: &Delivered,
+        cx: &mut Cx<'_>,
+    ) -> Result<(String, bool), Violation> {
         let stray = || unexpected::of(format!("nobody asked for {delivered:?}"));
         let Some(tag) = &delivered.consumer else {
             let Some(Call::Get(queue)) = self.channel.call.take() else {
                 return Err(stray());
             };
+            self.on_risk(cx, false);
+            cx.history.amqp.on_used(&queue, self.channel.asked)?;
             return Ok((queue, false));
         };
         let starting = match &self.channel.call {
@@ -93,10 +101,10 @@ impl AmqpClient {
     }
 
     fn on_delivery(&mut self, link: &Link, delivered: Delivered, cx: &mut Cx<'_>) -> Check {
-        let (queue, no_ack) = self.whence(&delivered)?;
+        let (queue, no_ack) = self.whence(&delivered, cx)?;
         self.spend(&delivered)?;
         let is_stale = self.channel.is_stale;
-        let is_unsure = matches!(self.channel.call, Some(Call::Commit(..)));
+        let is_unsure = matches!(self.channel.call, Some(Call::Commit(..))) || self.is_at_risk(cx);
         let (conn, number) = (link.line.conn, delivered.delivery_tag);
         let since = match delivered.consumer {
             Some(_) => &self.channel.since,
@@ -108,6 +116,8 @@ impl AmqpClient {
             since: since.get(&queue).copied().unwrap_or(cx.now),
             is_unsure,
         };
+        let began = delivered.consumer.as_ref();
+        let began = began.and_then(|tag| self.channel.began.get(tag).copied());
         let content = delivered.content;
         let message = Arrived {
             door: self.door,
@@ -119,6 +129,7 @@ impl AmqpClient {
             properties: content.properties,
             body: content.body,
             deaths: content.deaths,
+            asked: began.unwrap_or(self.channel.asked.tick),
             holder: Some(holder).filter(|_| !no_ack),
             is_stale,
         };
@@ -162,12 +173,13 @@ impl AmqpClient {
     }
 
     /// The queue of a consumer is gone, and what was held of it.
-    fn on_cancelled(&mut self, tag: &str, cx: &mut Cx<'_>) {
+    fn on_cancelled(&mut self, tag: &str, cx: &mut Cx<'_>) -> Check {
         self.channel.was_cancelled = true;
         self.channel.credit.remove(tag);
         let Some(queue) = self.channel.consumers.remove(tag) else {
-            return;
+            return Ok(());
         };
+        cx.history.amqp.on_consumer_ended(&queue, tag, self.conn)?;
         for id in self.channel.held.values() {
             if id.1 == origin_of(&queue) {
                 cx.history.amqp.on_unsure((id, self.conn), true);
@@ -177,6 +189,7 @@ impl AmqpClient {
         if !begins && !self.channel.consumers.values().any(|other| *other == queue) {
             self.channel.since.remove(&queue);
         }
+        Ok(())
     }
 
     /// A settlement named what the client does not hold any more: nothing of it was done.
@@ -198,6 +211,7 @@ impl AmqpClient {
                 cx.history.amqp.on_change_lost(&change, self.channel.epoch);
             }
             Some(Call::Consume(tag, _)) => drop(self.channel.credit.remove(&tag)),
+            Some(Call::Name(_)) => cx.history.amqp.names_lost += 1,
             Some(_) => {}
             None => return Err(unexpected::of("nothing was asked that failed".to_owned())),
         }
@@ -214,24 +228,46 @@ impl AmqpClient {
 
     fn on_done(&mut self, done: &Done, cx: &mut Cx<'_>) -> Check {
         let stray = || unexpected::of(format!("{done:?} answers nothing"));
+        if self.is_at_risk(cx) {
+            self.on_risk(cx, false);
+        }
         let call = self.channel.call.take().ok_or_else(stray)?;
+        let asked = self.channel.asked;
         match (call, done) {
-            (Call::Change(change), Done::Declared | Done::Changed) => {
-                cx.history.amqp.on_changed(&change);
+            (Call::Change(Change::Queue(name)), Done::Declared(declared)) => {
+                ensure(name == *declared, unexpected::NAME, || {
+                    format!("{declared:?} was declared instead of {name:?}")
+                })?;
+                cx.history.amqp.on_changed(&Change::Queue(name), asked);
             }
+            (Call::Change(change), Done::Changed) => {
+                if let Change::Bind(binding) = &change {
+                    cx.history.amqp.on_seen(&binding.queue, asked)?;
+                }
+                cx.history.amqp.on_changed(&change, asked);
+            }
+            (Call::Name(draw), Done::Declared(name)) => {
+                let queue = AmqpQueue::new(*draw);
+                cx.history.amqp.on_named(name, queue, asked)?;
+            }
+            (Call::Look(queue), Done::Declared(_)) => cx.history.amqp.on_used(&queue, asked)?,
             (Call::Select, Done::Selected) => self.channel.is_selected = true,
             (Call::Qos, Done::Prefetch) => self.channel.has_qos = true,
             (Call::Consume(tag, queue), Done::Consuming) => {
+                cx.history.amqp.on_consuming(&queue, &tag, asked)?;
                 self.channel.consumers.insert(tag, queue);
             }
             (Call::Cancel(tag), Done::Cancelled) => {
-                self.channel.consumers.remove(&tag);
+                if let Some(queue) = self.channel.consumers.remove(&tag) {
+                    cx.history.amqp.on_consumed(&queue, &tag, asked);
+                }
                 self.channel.credit.remove(&tag);
                 self.channel.was_cancelled = true;
             }
-            (Call::Get(_), Done::Empty) | (Call::Purge, Done::Purged) => {}
+            (Call::Get(queue), Done::Empty) => cx.history.amqp.on_used(&queue, asked)?,
+            (Call::Purge, Done::Purged) => {}
             (Call::Recover, Done::Recovered) => self.channel.is_stale = false,
-            (Call::Barrier(acked), Done::Declared) => {
+            (Call::Barrier(acked), Done::Declared(_)) => {
                 for id in acked {
                     cx.history.amqp.on_ack_taken(&id, self.channel.epoch);
                 }

@@ -70,7 +70,7 @@ impl AmqpClient {
     }
 
     /// Lets a consumer have some more.
-    fn grant(&mut self, random: &mut Random, link: &mut Link, taking: Taking) {
+    pub(super) fn grant(&mut self, random: &mut Random, link: &mut Link, taking: Taking) {
         let tags: Vec<String> = self.channel.credit.keys().cloned().collect();
         let Some(tag) = random.pick(&tags) else {
             return;
@@ -85,8 +85,9 @@ impl AmqpClient {
     /// Subscribes to everything, acknowledges everything.
     pub(super) fn drain(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
         let queues = cx.history.amqp.queues.iter();
+        let now = cx.now;
         let missing = queues
-            .filter(|(_, it)| it.known.there == There::Yes)
+            .filter(|(_, it)| it.known.there == There::Yes && it.stays_a_while(now))
             .map(|(name, _)| name)
             .find(|name| !self.channel.consumers.values().any(|it| it == *name));
         if let Some(name) = missing.cloned() {
@@ -121,7 +122,7 @@ impl AmqpClient {
             // What waits to come back is not for consumers.
             let comes_back = it.draw.ttl_ms.is_some() && it.draw.dead_key.is_some();
             let is_dead = it.draw.dead == Some(Dead::Stay);
-            let is_there = it.known.there == There::Yes && !it.draw.is_scratch;
+            let is_there = it.known.there == There::Yes && !it.draw.comes_and_goes();
             is_there && (!comes_back || is_dead)
         });
         let queues: Vec<_> = queues
@@ -161,19 +162,25 @@ impl AmqpClient {
         if self.door == Door::Fire {
             self.channel.credit.insert(tag.clone(), credit);
         }
-        self.call(cx, Call::Consume(tag, name));
+        self.call(cx, Call::Consume(tag.clone(), name.clone()));
+        let asked = self.channel.asked;
+        self.channel.began.insert(tag.clone(), asked.tick);
+        cx.history.amqp.on_consume_sent(&name, &tag, asked);
     }
 
     pub(super) fn get(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
-        let Some((name, _, false)) = Self::draw_queue(random, cx) else {
-            return;
-        };
+        if let Some((name, _, false)) = Self::draw_queue(random, cx) {
+            self.get_from(link, cx, name);
+        }
+    }
+
+    pub(super) fn get_from(&mut self, link: &mut Link, cx: &mut Cx<'_>, name: String) {
         self.channel.gets.entry(name.clone()).or_insert(cx.now);
         link.ask(Ask::Get(&name));
         self.call(cx, Call::Get(name));
     }
 
-    fn cancel(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
+    pub(super) fn cancel(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>) {
         let tags: Vec<String> = self.channel.consumers.keys().cloned().collect();
         if let Some(tag) = random.pick(&tags) {
             link.ask(Ask::Cancel(tag));
@@ -191,7 +198,13 @@ impl AmqpClient {
         self.call(cx, Call::Recover);
     }
 
-    fn settle(&mut self, random: &mut Random, link: &mut Link, cx: &mut Cx<'_>, taking: Taking) {
+    pub(super) fn settle(
+        &mut self,
+        random: &mut Random,
+        link: &mut Link,
+        cx: &mut Cx<'_>,
+        taking: Taking,
+    ) {
         let tags: Vec<u64> = self.channel.held.keys().copied().collect();
         let Some(delivery_tag) = random.pick(&tags).copied() else {
             return;

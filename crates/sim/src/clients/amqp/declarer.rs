@@ -23,7 +23,7 @@ impl AmqpClient {
         });
         let mut changes: Vec<Change> = scratch.collect();
         for (binding, known) in &amqp.bindings {
-            if binding.comes_and_goes {
+            if binding.comes_and_goes && !amqp.is_mortal(binding) {
                 changes.push(if is_there(random, *known) {
                     Change::Unbind(binding.clone())
                 } else {
@@ -59,8 +59,8 @@ impl AmqpClient {
             Change::Unbind(binding) => link.ask(Ask::Unbind(binding)),
             Change::Delete(name) => link.ask(Ask::Delete(name)),
         }
-        cx.history.amqp.on_change_sent(&change);
-        self.call(cx, Call::Change(change));
+        self.call(cx, Call::Change(change.clone()));
+        cx.history.amqp.on_change_sent(&change, self.channel.asked);
     }
 }
 

@@ -65,8 +65,8 @@ pub(super) enum Ask<'a> {
 /// A request was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Done {
-    /// A queue is there.
-    Declared,
+    /// A queue of this name is there.
+    Declared(String),
     /// An exchange, a binding, or a queue was changed.
     Changed,
     Selected,

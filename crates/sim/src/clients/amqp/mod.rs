@@ -7,10 +7,12 @@ mod consumer;
 mod contents;
 mod declarer;
 mod extras;
+mod guest;
 mod link;
 mod of_amqp;
 mod of_fire;
 mod producer;
+mod refusals;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ use tanda_engine::Millis;
 
 use super::Cx;
 use crate::failure::Check;
-use crate::history::amqp::{Change, CopyId, Door, Outcome, There};
+use crate::history::amqp::{Asked, Change, CopyId, Door, Outcome, QueueDraw, There};
 use crate::random::Random;
 
 pub(crate) use consumer::Taking;
@@ -36,6 +38,8 @@ pub(crate) enum Job {
     Worker,
     /// Makes and removes what comes and goes.
     Declarer,
+    /// Makes and uses queues that go by themselves.
+    Guest(Taking),
     /// Takes everything and acknowledges it.
     Drainer,
 }
@@ -44,6 +48,10 @@ pub(crate) enum Job {
 #[derive(Debug)]
 enum Call {
     Change(Change),
+    /// A queue that the broker is to name.
+    Name(Box<QueueDraw>),
+    /// Whether a queue is there that may have gone by itself.
+    Look(String),
     Select,
     Qos,
     Consume(String, String),
@@ -61,6 +69,10 @@ enum Call {
 #[derive(Default)]
 struct Channel {
     call: Option<Call>,
+    /// When that was asked.
+    asked: Asked,
+    /// When each consumer was asked for, by tag.
+    began: BTreeMap<String, u64>,
     /// Crashes of the broker before it was opened.
     epoch: u64,
     /// Its number as a publisher.
@@ -100,6 +112,8 @@ pub(crate) struct AmqpClient {
     /// The connection's number.
     conn: u64,
     channel: Channel,
+    /// When it has said goodbye.
+    left: Option<Asked>,
     /// Draws what was not always drawn; `None`: the client does only what it always did.
     more: Option<Random>,
 }
@@ -113,6 +127,7 @@ impl AmqpClient {
             link: None,
             conn: 0,
             channel: Channel::default(),
+            left: None,
             more: None,
         }
     }
@@ -158,14 +173,14 @@ impl AmqpClient {
             return self.change(link, cx, change);
         }
         if random.one_in(150) {
-            self.forget(cx);
-            return link.ask(Ask::Close);
+            return self.leave(link, cx);
         }
         match self.job {
             Job::Producer(window) => self.produce(random, link, cx, window),
             Job::Consumer(taking) => self.consume(random, link, cx, taking),
             Job::Worker => self.work(random, link, cx),
             Job::Declarer => self.declare(random, link, cx),
+            Job::Guest(taking) => self.visit(random, link, cx, taking),
             Job::Drainer => {}
         }
     }
@@ -175,6 +190,26 @@ impl AmqpClient {
         cx.trace
             .note(cx.now, || format!("  {door:?} {job:?}: {call:?}"));
         self.channel.call = Some(call);
+        self.channel.asked = self.asked(cx);
+        if self.is_at_risk(cx) {
+            self.on_risk(cx, true);
+        }
+    }
+
+    /// Something is asked now.
+    const fn asked(&self, cx: &mut Cx<'_>) -> Asked {
+        Asked {
+            conn: self.conn,
+            tick: cx.history.amqp.tick(),
+            at: cx.now,
+        }
+    }
+
+    /// Says goodbye.
+    fn leave(&mut self, link: &mut Link, cx: &mut Cx<'_>) {
+        self.forget(cx);
+        self.left = Some(self.asked(cx));
+        link.ask(Ask::Close);
     }
 
     /// Asks for something that changes nothing: all that was sent before is done then.
@@ -182,7 +217,7 @@ impl AmqpClient {
         let queues = &cx.history.amqp.queues;
         let mut there = queues
             .iter()
-            .filter(|(_, queue)| queue.known.there == There::Yes && !queue.draw.is_scratch);
+            .filter(|(_, queue)| queue.known.there == There::Yes && !queue.draw.comes_and_goes());
         let Some((name, _)) = there.next() else {
             return;
         };
@@ -212,6 +247,7 @@ impl AmqpClient {
         }
         match channel.call {
             Some(Call::Change(change)) => amqp.on_change_lost(&change, channel.epoch),
+            Some(Call::Name(_)) => amqp.names_lost += 1,
             Some(Call::Commit(tx, _)) => amqp.on_tx_gone(tx, Outcome::Unknown),
             Some(Call::Rollback(tx, _)) => amqp.on_tx_gone(tx, Outcome::RolledBack),
             _ => {}
@@ -221,6 +257,7 @@ impl AmqpClient {
     /// The connection is gone.
     pub(crate) fn on_lost(&mut self, cx: &mut Cx<'_>) {
         self.forget(cx);
+        self.left = None;
         self.link = None;
     }
 
@@ -237,7 +274,9 @@ impl AmqpClient {
 
     fn take(&mut self, link: &mut Link, cx: &mut Cx<'_>) -> Check {
         while let Some(said) = link.next()? {
-            if !link.line.is_over {
+            if link.line.is_over {
+                self.on_last_words(&said, cx);
+            } else {
                 self.on_said(link, said, cx)?;
             }
         }

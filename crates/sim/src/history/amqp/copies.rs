@@ -86,6 +86,8 @@ pub(crate) struct Copy {
     pub(crate) deaths: u64,
     /// A transaction with an acknowledgement of it.
     pub(crate) tx: Option<usize>,
+    /// It went with its queue, before this moment.
+    pub(crate) went: Option<u64>,
     /// It came while the queues were drained, from this queue.
     pub(crate) drained: Option<String>,
 }
@@ -126,6 +128,8 @@ pub(crate) struct Arrived {
     pub(crate) properties: Vec<u8>,
     pub(crate) body: Vec<u8>,
     pub(crate) deaths: Vec<Death>,
+    /// When its consumer, or it, was asked for.
+    pub(crate) asked: u64,
     /// `None`: nobody has to settle it.
     pub(crate) holder: Option<Holder>,
     /// It was on its way when the client gave back all it had: it says nothing about where the

@@ -1,7 +1,5 @@
 //! What a run's AMQP clients declare, drawn from its seed.
 
-use tanda_wire::amqp::{ShortStr, TableWriter, Value};
-
 use crate::random::Random;
 
 /// The exchanges of every run with AMQP clients: name and kind.
@@ -38,17 +36,6 @@ pub(crate) fn alternate_of(exchange: &str) -> Option<&'static str> {
         "ex.entry" => Some("ex.alt"),
         _ => None,
     }
-}
-
-/// The arguments of an exchange's declaration.
-pub(crate) fn args_of_exchange(name: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    if let Some(alternate) = alternate_of(name) {
-        let mut writer = TableWriter::new(&mut out);
-        let key = ShortStr::clip("alternate-exchange");
-        writer.value(key, &Value::text(alternate));
-    }
-    out
 }
 
 /// What happens to messages over a queue's limit.
@@ -89,6 +76,14 @@ pub(crate) struct QueueDraw {
     pub(crate) is_lossy: bool,
     /// It comes and goes.
     pub(crate) is_scratch: bool,
+    /// It is its connection's.
+    pub(crate) exclusive: bool,
+    /// It goes with its last consumer.
+    pub(crate) auto_delete: bool,
+    /// It goes when it was not used for so long.
+    pub(crate) expires_ms: Option<u64>,
+    /// The queue of its dead letters goes by itself, and they are lost without it.
+    pub(crate) dead_may_go: bool,
 }
 
 impl QueueDraw {
@@ -143,7 +138,7 @@ impl QueueDraw {
     }
 
     /// The queue of its dead letters.
-    fn of_dead(name: &str, durable: bool, dead: Dead) -> Self {
+    pub(super) fn of_dead(name: &str, durable: bool, dead: Dead) -> Self {
         let mut draw = Self {
             durable,
             ..Self::default()
@@ -153,47 +148,6 @@ impl QueueDraw {
             draw.dead_key = Some(name.to_owned());
         }
         draw
-    }
-
-    /// The arguments of its declaration.
-    pub(crate) fn args(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        let mut writer = TableWriter::new(&mut out);
-        let mut put = |key, value| {
-            writer.value(ShortStr::clip(key), &value);
-        };
-        let long = |ms: u64| Value::I64(i64::try_from(ms).unwrap_or(i64::MAX));
-        if let Some(ms) = self.ttl_ms {
-            put("x-message-ttl", long(ms));
-        }
-        if let Some((most, _)) = self.max_length {
-            put("x-max-length", long(most));
-        }
-        if let Some((most, _)) = self.max_bytes {
-            put("x-max-length-bytes", long(most));
-        }
-        match self.overflow() {
-            None | Some(Overflow::DropHead) => {}
-            Some(Overflow::Reject) => put("x-overflow", Value::text("reject-publish")),
-            Some(Overflow::RejectDead) => put("x-overflow", Value::text("reject-publish-dlx")),
-        }
-        if let Some(key) = &self.dead_key {
-            put("x-dead-letter-exchange", Value::text(""));
-            put("x-dead-letter-routing-key", Value::text(key));
-        }
-        if let Some(limit) = self.delivery_limit {
-            put("x-delivery-limit", long(u64::from(limit)));
-        }
-        if let Some(most) = self.max_priority {
-            put("x-max-priority", Value::U8(most));
-        }
-        if self.single_active {
-            put("x-single-active-consumer", Value::Bool(true));
-        }
-        if let Some(ms) = self.ack_timeout_ms {
-            put("x-consumer-timeout", long(ms));
-        }
-        out
     }
 
     /// What happens over one of its limits, if it has one.
@@ -206,10 +160,25 @@ impl QueueDraw {
             .next()
     }
 
+    /// Its dead letters have a place that stays.
+    pub(crate) const fn keeps_dead(&self) -> bool {
+        self.dead_key.is_some() && !self.dead_may_go
+    }
+
     /// A message may leave without an acknowledgement, and nowhere to go.
     pub(crate) fn drops(&self) -> bool {
         let drops_head = self.overflow() == Some(Overflow::DropHead);
-        self.is_lossy || self.dead_key.is_none() && (self.ttl_ms.is_some() || drops_head)
+        self.is_lossy || !self.keeps_dead() && (self.ttl_ms.is_some() || drops_head)
+    }
+
+    /// It goes by itself.
+    pub(crate) const fn has_life(&self) -> bool {
+        self.exclusive || self.auto_delete || self.expires_ms.is_some()
+    }
+
+    /// It may be gone at any time, and come back.
+    pub(crate) const fn comes_and_goes(&self) -> bool {
+        self.is_scratch || self.has_life()
     }
 }
 
@@ -231,21 +200,6 @@ impl BindingDraw {
     fn is_as(&self, other: &Self) -> bool {
         let of = |it: &Self| (it.exchange, it.key, it.queue.clone(), it.asks);
         of(self) == of(other)
-    }
-
-    /// Its arguments.
-    pub(crate) fn args(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        if let Some(asks) = &self.asks {
-            let mut writer = TableWriter::new(&mut out);
-            // By name, as the broker shows them.
-            for (name, value) in asks.pairs {
-                let value = value.map_or(Value::Void, Value::text);
-                writer.value(ShortStr::clip(name), &value);
-            }
-            writer.value(ShortStr::clip("x-match"), &Value::text(asks.mode));
-        }
-        out
     }
 }
 

@@ -62,6 +62,36 @@ impl Known {
         self.is_contested &= self.makes.open + self.removes.open > 0;
     }
 
+    /// A change was refused: nothing was done.
+    pub(crate) const fn on_refused(&mut self, makes: bool) {
+        let changes = self.changes(makes);
+        changes.open = changes.open.saturating_sub(1);
+        self.is_contested &= self.makes.open + self.removes.open > 0;
+    }
+
+    /// Changes of this direction may still be done.
+    pub(crate) const fn has_open(&self, makes: bool) -> bool {
+        let changes = if makes { &self.makes } else { &self.removes };
+        changes.open + changes.lost > 0
+    }
+
+    /// Something else than a change has taken it away, or may have: so much is there at most,
+    /// unless a change may still make it.
+    pub(crate) fn cap(&mut self, most: There) {
+        let most = if self.has_open(true) {
+            most.max(There::Maybe)
+        } else {
+            most
+        };
+        self.there = self.there.min(most);
+    }
+
+    /// Nothing is under way, and it was looked for.
+    pub(crate) fn observe(&mut self, is_there: bool) {
+        *self = Self::default();
+        self.there = if is_there { There::Yes } else { There::No };
+    }
+
     /// The answer will not come. `may_come` says whether the change itself may still.
     pub(crate) fn on_lost(&mut self, makes: bool, may_come: bool) {
         let changes = self.changes(makes);

@@ -4,9 +4,12 @@
 //! copies too. Where a message goes is told by the bindings that were there when it was sent, and
 //! by those that changed until it was confirmed.
 
+mod args;
 mod copies;
 mod draw;
 mod known;
+mod life;
+mod mortal;
 mod routes;
 mod seen;
 mod settled;
@@ -22,14 +25,16 @@ use crate::host;
 use crate::invariants::amqp::{unexpected, was_published};
 use crate::random::Random;
 
+pub(crate) use args::args_of_exchange;
 pub(crate) use copies::{
     Arrived, Copy, CopyId, Death, Holder, Outcome, Published, Tx, origin_of, tag_of,
 };
 pub(crate) use draw::{
-    BindingDraw, Dead, HeaderAsk, Overflow, QueueDraw, ROUTING_KEYS, alternate_of,
-    args_of_exchange, exchanges, headers_of, kind_of,
+    BindingDraw, Dead, HeaderAsk, Overflow, QueueDraw, ROUTING_KEYS, alternate_of, exchanges,
+    headers_of, kind_of,
 };
 pub(crate) use known::{Known, There};
+pub(crate) use life::{Asked, Life, Taker};
 pub(crate) use settled::Settlement;
 pub(crate) use told::{Door, Plain, Told};
 pub(crate) use topology::Change;
@@ -41,6 +46,18 @@ pub(crate) struct AmqpQueue {
     pub(crate) known: Known,
     /// Some message to it has a time to live of its own.
     pub(crate) has_ttl: bool,
+    pub(crate) life: Life,
+}
+
+impl AmqpQueue {
+    pub(crate) fn new(draw: QueueDraw) -> Self {
+        Self {
+            draw,
+            known: Known::default(),
+            has_ttl: false,
+            life: Life::default(),
+        }
+    }
 }
 
 /// Everything known so far. Without queues there are no AMQP clients.
@@ -68,6 +85,15 @@ pub(crate) struct Amqp {
     pub(crate) streams: u64,
     /// Clients come by several doors.
     pub(crate) is_mixed: bool,
+    /// Some queues go by themselves.
+    pub(crate) has_lives: bool,
+    /// Queues whose names the broker gave, and that may be there without anybody knowing.
+    pub(crate) names_lost: u64,
+    /// Names that the broker was asked for.
+    pub(crate) names_asked: u64,
+    /// Things that happened so far.
+    pub(crate) ticks: u64,
+    pub(crate) now: Millis,
     pub(crate) counts: AmqpCounts,
 }
 
@@ -96,6 +122,10 @@ pub struct AmqpCounts {
     pub paused: u64,
     /// Messages of FireMQ's clients that were confirmed.
     pub confirmed_by_fire: u64,
+    /// Times that a queue that goes by itself was surely gone.
+    pub vanished: u64,
+    /// Requests about an exclusive queue of another connection.
+    pub locked: u64,
     /// Transactions committed.
     pub committed: u64,
     /// Transactions whose commit was not answered.
@@ -117,17 +147,17 @@ impl Amqp {
         if has_more {
             draw::more(&mut random, &mut queues, &mut bindings);
         }
-        let queues = queues.into_iter().map(|(name, draw)| {
-            let facts = AmqpQueue {
-                draw,
-                known: Known::default(),
-                has_ttl: false,
-            };
-            (name, facts)
-        });
+        let mut random = Random::stream(seed, "amqp lives");
+        let has_lives = random.one_in(2);
+        if has_lives {
+            mortal::draw(&mut random, &mut queues, &mut bindings);
+        }
+        let queues = queues.into_iter();
+        let queues = queues.map(|(name, draw)| (name, AmqpQueue::new(draw)));
         Self {
             queues: queues.collect(),
             has_more,
+            has_lives,
             exchanges: exchanges(has_more)
                 .map(|name| (name, Known::default()))
                 .collect(),
@@ -220,6 +250,7 @@ impl Amqp {
         self.epoch += 1;
         let proven = self.proven.take();
         self.on_start();
+        self.end_lives();
         for copy in self.copies.values_mut() {
             copy.holder = None;
             copy.is_gone = false;
@@ -245,11 +276,17 @@ impl Amqp {
         };
         let outlives = message.is_persistent && facts.draw.durable;
         let is_kept = outlives || message.epoch == self.epoch;
-        let expires = message.ttl_ms.is_some()
-            && (facts.draw.dead_key.is_none() || facts.draw.dead != Some(Dead::Stay));
+        let keeps_dead = facts.draw.keeps_dead();
+        let expires =
+            message.ttl_ms.is_some() && (!keeps_dead || facts.draw.dead != Some(Dead::Stay));
         let may_go = facts.draw.drops() || expires;
         let copy = self.copies.get(&(tag, queue.to_owned()));
-        let is_gone = copy.is_some_and(|copy| copy.may_be_gone);
+        // Whoever comes back too often dies, and maybe has nowhere to go.
+        let is_spent = |copy: &Copy| {
+            let has_limit = facts.draw.delivery_limit.is_some() && facts.draw.dead_may_go;
+            has_limit && !copy.delivered.is_empty()
+        };
+        let is_gone = copy.is_some_and(|copy| copy.may_be_gone || is_spent(copy));
         Ok(message.must.contains(queue) && is_taken && is_kept && !may_go && !is_gone)
     }
 
@@ -257,7 +294,7 @@ impl Amqp {
     pub(crate) fn leaves_by_time(&self, queue: &str) -> bool {
         let family = [queue.to_owned(), format!("{queue}.dead")];
         let mut family = family.iter().filter_map(|name| self.queues.get(name));
-        family.any(|it| it.has_ttl || it.draw.ttl_ms.is_some())
+        family.any(|it| it.has_ttl || it.draw.ttl_ms.is_some() || it.draw.expires_ms.is_some())
     }
 
     /// When a confirmed message of this age has surely expired in a queue it never left.

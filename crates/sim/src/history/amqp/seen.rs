@@ -4,7 +4,7 @@ use tanda_engine::Millis;
 
 use crate::failure::Check;
 use crate::invariants::amqp::{
-    deaths, expires_on_time, one_place, redelivered, refused, stays_gone, was_published,
+    deaths, expires_on_time, lives, one_place, redelivered, refused, stays_gone, was_published,
 };
 
 use super::{Amqp, Arrived, Outcome, origin_of};
@@ -33,6 +33,7 @@ impl Amqp {
         expires_on_time::on_delivery(self, now, message)?;
         let copy = self.copies.entry(id.clone()).or_default().clone();
         stays_gone::on_delivery(message, &copy)?;
+        lives::on_delivery(message, &copy)?;
         redelivered::on_delivery(message, &copy)?;
         one_place::on_delivery(self, now, message, &copy)?;
         refused::on_delivery(self, message)?;

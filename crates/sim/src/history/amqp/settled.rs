@@ -34,7 +34,7 @@ impl Amqp {
             Settlement::Requeue => self.counts.requeued += 1,
             Settlement::Reject => {
                 let queue = queues.get(&copy.place);
-                let has_dead = queue.is_some_and(|it| it.draw.dead_key.is_some());
+                let has_dead = queue.is_some_and(|it| it.draw.keeps_dead());
                 copy.rejects += u64::from(copy.place == id.1);
                 copy.may_be_gone |= !has_dead;
             }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Amqp, BindingDraw, Known, Published, There, alternate_of, headers_of, kind_of, routes,
+    Amqp, Asked, BindingDraw, Known, Published, QueueDraw, There, alternate_of, headers_of,
+    kind_of, routes,
 };
 
 /// A change of the topology, or a declaration of what may be there already.
@@ -34,26 +35,42 @@ impl Amqp {
     }
 
     /// A change was sent.
-    pub(crate) fn on_change_sent(&mut self, change: &Change) {
-        if let Some(known) = self.known(change) {
-            known.on_sent(change.makes());
-        }
+    pub(crate) fn on_change_sent(&mut self, change: &Change, asked: Asked) {
+        self.know(change, |known| known.on_sent(change.makes()));
+        self.note_sent(change, asked);
         self.route_again();
     }
 
     /// A change was answered.
-    pub(crate) fn on_changed(&mut self, change: &Change) {
-        if let Some(known) = self.known(change) {
-            known.on_answered(change.makes());
-        }
+    pub(crate) fn on_changed(&mut self, change: &Change, asked: Asked) {
+        self.know(change, |known| known.on_answered(change.makes()));
+        self.note_changed(change, asked);
         self.route_again();
+    }
+
+    /// A change was refused.
+    pub(crate) fn on_change_refused(&mut self, change: &Change) {
+        self.know(change, |known| known.on_refused(change.makes()));
     }
 
     /// The answer to a change that was sent in this epoch will not come.
     pub(crate) fn on_change_lost(&mut self, change: &Change, epoch: u64) {
-        let may_come = epoch == self.epoch;
-        if let Some(known) = self.known(change) {
-            known.on_lost(change.makes(), may_come);
+        // Who may have made an exclusive queue is known, and it goes with its connection.
+        let is_owned = |name: &String| self.queues.get(name).is_some_and(|it| it.draw.exclusive);
+        let is_owned = matches!(change, Change::Queue(name) if is_owned(name));
+        let may_come = epoch == self.epoch && !is_owned;
+        self.know(change, |known| known.on_lost(change.makes(), may_come));
+    }
+
+    /// Something is known of what a change is about; what depends on it follows.
+    fn know(&mut self, change: &Change, change_known: impl FnOnce(&mut Known)) {
+        let Some(known) = self.known(change) else {
+            return;
+        };
+        let before = known.there;
+        change_known(known);
+        if let Change::Queue(name) | Change::Delete(name) = change {
+            self.follow(name, before);
         }
     }
 
@@ -86,14 +103,16 @@ impl Amqp {
             return Some(Change::Exchange(name));
         }
         let mut queues = self.queues.iter();
-        let queue = queues.find(|(_, it)| !it.draw.is_scratch && is_missing(&it.known));
+        let queue = queues.find(|(_, it)| !it.draw.comes_and_goes() && is_missing(&it.known));
         if let Some((name, _)) = queue {
             return Some(Change::Queue(name.clone()));
         }
         let mut bindings = self.bindings.iter();
         let binding = bindings.find(|(it, known)| {
-            let is_transient = self.queues.get(&it.queue).is_some_and(|q| !q.draw.durable);
-            (!it.comes_and_goes || is_transient) && is_missing(known)
+            let queue = self.queues.get(&it.queue).map(|queue| &queue.draw);
+            let is_transient = queue.is_some_and(|draw| !draw.durable);
+            let is_mortal = queue.is_some_and(QueueDraw::has_life);
+            (!it.comes_and_goes || is_transient) && !is_mortal && is_missing(known)
         });
         binding.map(|(binding, _)| Change::Bind(binding.clone()))
     }
@@ -179,7 +198,7 @@ impl Amqp {
     }
 
     /// Something has changed: what is on its way may meet it as it was or as it is.
-    fn route_again(&mut self) {
+    pub(super) fn route_again(&mut self) {
         let open = self.sent.iter().enumerate().filter(|(_, message)| {
             use super::Outcome::{Open, Unknown};
             matches!(message.outcome, Open | Unknown) && message.epoch == self.epoch

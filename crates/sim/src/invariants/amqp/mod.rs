@@ -7,6 +7,7 @@ pub(crate) mod counts;
 pub(crate) mod deaths;
 pub(crate) mod expires_on_time;
 pub(crate) mod in_order;
+pub(crate) mod lives;
 pub(crate) mod nothing_lost;
 pub(crate) mod one_moment;
 pub(crate) mod one_place;

@@ -40,6 +40,7 @@ pub(crate) fn when_drained(history: &Amqp) -> Check {
         let is_kept = history.outlives(&id) || sent.epoch == history.epoch;
         let is_dead_lettered =
             draw.overflow() == Some(Overflow::RejectDead) && draw.dead == Some(Dead::Stay);
+        let is_dead_lettered = is_dead_lettered && draw.keeps_dead();
         if !is_dead_lettered || !is_kept || !sent.must.contains(queue) {
             continue;
         }

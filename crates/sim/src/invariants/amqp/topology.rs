@@ -39,7 +39,7 @@ pub(crate) fn when_restored(before: &Amqp, after: &Amqp, found: &Found) -> Check
         let same = found.queues.iter().find(|(found, ..)| found == name);
         if !queue.draw.durable {
             check(name, [There::No, There::No], same.is_some())?;
-        } else if !queue.draw.is_scratch {
+        } else if !queue.draw.comes_and_goes() {
             check(name, [queue.known.there, now], same.is_some())?;
         }
         let args = plain(&queue.draw.args());

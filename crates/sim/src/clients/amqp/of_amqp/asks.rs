@@ -114,6 +114,8 @@ fn change(line: &mut Line, ask: Ask<'_>) {
             &queue::Declare {
                 queue: short(name),
                 durable: draw.durable,
+                exclusive: draw.exclusive,
+                auto_delete: draw.auto_delete,
                 arguments: Table::new(&draw.args()).unwrap_or_default(),
                 ..queue::Declare::default()
             },

@@ -69,9 +69,9 @@ pub(super) fn said(incoming: &Incoming) -> Result<Said, Violation> {
 }
 
 /// What a method says was done.
-const fn done(method: &Method<'_>) -> Option<Done> {
+fn done(method: &Method<'_>) -> Option<Done> {
     Some(match method {
-        Method::Queue(queue::Method::DeclareOk(_)) => Done::Declared,
+        Method::Queue(queue::Method::DeclareOk(it)) => Done::Declared(it.queue.to_string()),
         Method::Queue(queue::Method::PurgeOk(_)) => Done::Purged,
         Method::Queue(
             queue::Method::BindOk(_) | queue::Method::UnbindOk(_) | queue::Method::DeleteOk(_),

@@ -132,7 +132,7 @@ impl OfFire {
         let rid = self.rid(if is_exchange {
             Done::Changed
         } else {
-            Done::Declared
+            Done::Declared(String::new())
         });
         if let Ask::Exchange(name, kind) = ask {
             let args = map_of(&args_of_exchange(name));
@@ -158,6 +158,8 @@ impl OfFire {
                     rid,
                     name,
                     durable,
+                    exclusive: draw.exclusive,
+                    auto_delete: draw.auto_delete,
                     args,
                     ..DeclareQueue::default()
                 },

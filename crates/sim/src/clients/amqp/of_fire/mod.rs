@@ -190,6 +190,9 @@ impl OfFire {
         ensure(ok.empty == (done == Done::Empty), unexpected::NAME, || {
             format!("{ok:?} to a request that was to be {done:?}")
         })?;
+        if let Done::Declared(_) = done {
+            return Ok(Done::Declared(ok.name.to_owned()));
+        }
         Ok(done)
     }
 
