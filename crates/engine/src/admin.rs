@@ -579,9 +579,10 @@ pub struct QueueExplanation {
     pub groups_held: u64,
     /// What the queue's script said when it failed last since the start.
     pub last_script_error: Option<String>,
-    /// The message that a consumer could not be given last since the start, because its protocol
-    /// cannot carry it.
-    pub last_unfit: Option<MessageId>,
+    /// Messages that fit no frame of any of its consumers, as far as was tried.
+    pub unfit: u64,
+    /// The first of those that are ready, if it is in memory.
+    pub first_unfit: Option<MessageId>,
     /// Throttles that apply to it.
     pub throttles: Vec<ThrottleSummary>,
     /// The message asked about: `None` when none was asked for.
@@ -601,6 +602,8 @@ pub enum MessagePlace {
         ahead_in_key: u64,
         /// Fairness keys that take turns with it.
         keys_in_ring: u64,
+        /// It fits no frame of any of the queue's consumers.
+        is_unfit: bool,
         /// Deliveries so far.
         attempts: u32,
     },

@@ -37,7 +37,7 @@ impl Engine {
             let is_there = queue.turns.iter().any(|other| other == *consumer);
             assert_eq!(it.is_ready, is_there, "{name}: consumer {consumer} in line");
             let slots = held.get(&it.number).map_or(&[][..], Vec::as_slice);
-            if it.terms.lease != LeaseMode::Connection {
+            if it.terms.lease == LeaseMode::Timed {
                 assert_eq!(it.holds.len(), 0, "{name}: holds with a lease of its own");
                 continue;
             }

@@ -8,7 +8,9 @@ use hashbrown::HashMap;
 use crate::holds::Holds;
 use crate::queues::QueueIndex;
 use crate::schedule::Taker;
-use crate::{ConnId, ConnLimits, LeaseMode, Millis, PoolChange, QueueId, SubId, ThrottleSpec};
+use crate::{
+    ConnId, ConnLimits, FrameLimit, LeaseMode, Millis, PoolChange, QueueId, SubId, ThrottleSpec,
+};
 
 /// A connection as the scheduler sees it.
 #[derive(Debug)]
@@ -163,6 +165,7 @@ impl Consumers {
         Some(Taker {
             number: it.number,
             lease: it.terms.lease,
+            frame_limit: it.terms.frame_limit,
             lease_ms: it.terms.once.and_then(|once| once.lease_ms),
         })
     }
@@ -272,10 +275,19 @@ pub(crate) struct Terms {
     pub(crate) pool: Option<u32>,
     /// Higher ones are served first.
     pub(crate) priority: i32,
+    /// The largest message that it can be sent.
+    pub(crate) frame_limit: FrameLimit,
     /// It ends when it holds a message for so long.
     pub(crate) ack_timeout_ms: Option<u64>,
     /// The throttles it declares.
     pub(crate) throttles: Box<[ThrottleSpec]>,
+}
+
+impl Terms {
+    /// By what it stands in its queue's line.
+    pub(crate) const fn place_in_line(&self) -> (i32, FrameLimit) {
+        (self.priority, self.frame_limit)
+    }
 }
 
 impl Consumer {

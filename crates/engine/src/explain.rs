@@ -9,7 +9,8 @@ use crate::queue::leases::NEVER;
 use crate::queue::parking::NextTry;
 use crate::queues::QueueIndex;
 use crate::{
-    AdminReply, MessageId, MessagePlace, Millis, QueueExplanation, QueueNotFound, ReplyTo, VhostId,
+    AdminReply, FrameLimit, MessageId, MessagePlace, Millis, QueueExplanation, QueueNotFound,
+    ReplyTo, VhostId,
 };
 
 /// Messages counted at most when asked how many go before one.
@@ -50,6 +51,7 @@ impl Engine {
         message: Option<MessagePlace>,
     ) -> QueueExplanation {
         let queue = self.queues.at(index);
+        let (unfit, first_unfit) = self.unfit(index);
         let (mut ready, mut without_credit, mut full) = (0, 0, 0);
         for consumer in queue
             .consumers
@@ -76,7 +78,8 @@ impl Engine {
             next_lease_end_at: queue.leases.next_end(),
             groups_held: queue.groups.held(),
             last_script_error: queue.last_script_error(),
-            last_unfit: queue.last_unfit,
+            unfit,
+            first_unfit: first_unfit.map(|slot| queue.entries.at(slot).id),
             throttles: self.queue_throttles(index),
             message,
         }
@@ -90,7 +93,7 @@ impl Engine {
             Place::Ready | Place::Throttled => {
                 let of = (index, entry.lane, Some(slot));
                 self.throttled_place(cx, of, entry.failures)
-                    .unwrap_or_else(|| ready_place(queue, slot))
+                    .unwrap_or_else(|| self.ready_place(index, slot))
             }
             Place::Behind => {
                 let head = queue.groups.head(entry.group);
@@ -121,6 +124,42 @@ impl Engine {
         }
     }
 
+    fn ready_place(&self, index: QueueIndex, slot: Slot) -> MessagePlace {
+        let queue = self.queues.at(index);
+        let entry = queue.entries.at(slot);
+        let limits = self.frame_limits(index);
+        let fits = limits.is_empty() || queue.lanes.fits_any(entry.lane, &limits);
+        MessagePlace::Ready {
+            fairness_key: queue.lanes.at(entry.lane).key.to_string(),
+            ahead_in_key: queue.lanes.ahead(&queue.entries, slot, AHEAD_MAX),
+            keys_in_ring: u64::from(queue.lanes.ring_lanes(entry.lane)),
+            is_unfit: !fits,
+            attempts: entry.failures,
+        }
+    }
+
+    /// How many messages fit no frame of any consumer, and the first ready one.
+    fn unfit(&self, index: QueueIndex) -> (u64, Option<Slot>) {
+        let limits = self.frame_limits(index);
+        if limits.is_empty() {
+            return (0, None);
+        }
+        let queue = self.queues.at(index);
+        queue.lanes.unfit(&queue.entries, &limits)
+    }
+
+    /// The sizes of the frames of a queue's consumers, each once.
+    fn frame_limits(&self, index: QueueIndex) -> Vec<FrameLimit> {
+        let mut limits = Vec::new();
+        let consumers = self.queues.at(index).consumers.iter();
+        for it in consumers.filter_map(|consumer| self.consumers.at(*consumer)) {
+            if !limits.contains(&it.terms.frame_limit) {
+                limits.push(it.terms.frame_limit);
+            }
+        }
+        limits
+    }
+
     /// The bucket that a message waits for, if it waits for one.
     pub(crate) fn throttled_place(
         &self,
@@ -138,16 +177,6 @@ impl Engine {
             bucket: Box::new(self.bucket_stats(cx.now, bucket)),
             attempts,
         })
-    }
-}
-
-fn ready_place(queue: &Queue, slot: Slot) -> MessagePlace {
-    let entry = queue.entries.at(slot);
-    MessagePlace::Ready {
-        fairness_key: queue.lanes.at(entry.lane).key.to_string(),
-        ahead_in_key: queue.lanes.ahead(&queue.entries, slot, AHEAD_MAX),
-        keys_in_ring: u64::from(queue.lanes.ring_lanes(entry.lane)),
-        attempts: entry.failures,
     }
 }
 

@@ -192,6 +192,8 @@ fn place_in_page(
         fairness_key: queue.lanes.at(lane).key.to_string(),
         ahead_in_key: ahead,
         keys_in_ring: u64::from(queue.lanes.ring_lanes(lane)),
+        // Those are never in pages.
+        is_unfit: false,
         attempts: message.failures,
     }
 }

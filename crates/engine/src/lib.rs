@@ -131,7 +131,8 @@ pub use segments::SegmentUse;
 pub use settle::{SettleBatch, SettleError, SettleItem, SettleQueue, SettleResult, Settlement};
 pub use stats::{KeyStats, QueueStats, QueueSummary, VhostCounts};
 pub use subscribe::{
-    GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec, Take,
+    FrameLimit, GetError, GetSpec, Got, Held, LeaseMode, PoolChange, SubscribeError, SubscribeSpec,
+    Take,
 };
 pub use throttle::{
     BucketStats, MissingThrottleKey, ThrottleLimit, ThrottleNotFound, ThrottleSpec, ThrottleStats,

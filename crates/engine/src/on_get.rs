@@ -5,12 +5,12 @@
 
 use crate::consumers::{Standing, Terms};
 use crate::engine::{Cx, Engine};
-use crate::queue::entries::Flags;
+use crate::queue::entries::{Flags, Place};
 use crate::queues::QueueIndex;
 use crate::schedule::{PassScratch, Picked, Taker, add_item, new_batch};
 use crate::{
-    ConnId, DeliveryBatch, Event, GetError, GetSpec, Got, LeaseMode, Lsn, PoolChange, ReplyTo,
-    SubId, Take, TopologyCode,
+    ConnId, DeliveryBatch, Event, FrameLimit, GetError, GetSpec, Got, LeaseMode, Lsn, PoolChange,
+    ReplyTo, SubId, Take, TopologyCode,
 };
 
 impl Engine {
@@ -32,12 +32,17 @@ impl Engine {
                     self.shown(index, batch)
                 }
                 Take::NoAck => {
-                    let (after, got) = self.get(cx, index, (reply, None));
+                    // What may not fit is held until its session has sent it.
+                    let may_hold = spec.frame_limit != FrameLimit::None;
+                    let getter = may_hold.then(|| self.getter(index, (reply, None)));
+                    let how = (LeaseMode::NoAck, spec.frame_limit);
+                    let (after, got) = self.get(cx, index, (reply, getter), how);
                     (after, Ok(got))
                 }
                 Take::Held { ack_timeout_ms } => {
                     let getter = self.getter(index, (reply, ack_timeout_ms));
-                    let (after, got) = self.get(cx, index, (reply, Some(getter)));
+                    let how = (LeaseMode::Connection, spec.frame_limit);
+                    let (after, got) = self.get(cx, index, (reply, Some(getter)), how);
                     (after, Ok(got))
                 }
             },
@@ -66,15 +71,13 @@ impl Engine {
         cx: &mut Cx<'_>,
         index: QueueIndex,
         (reply, getter): (ReplyTo, Option<(u32, u64)>),
+        (lease, frame_limit): (LeaseMode, FrameLimit),
     ) -> (Lsn, Got) {
         self.queues.at_mut(index).used_at = cx.now;
         let taker = Taker {
             number: getter.map_or(0, |(_, number)| number),
-            lease: if getter.is_some() {
-                LeaseMode::Connection
-            } else {
-                LeaseMode::NoAck
-            },
+            lease,
+            frame_limit,
             lease_ms: None,
         };
         let mut pass = core::mem::take(&mut self.pass);
@@ -121,11 +124,11 @@ impl Engine {
                     let mut batch = new_batch(queue, taker.number, (cx.now, expires_at));
                     batch.throttled = permit != 0;
                     add_item(queue, (slot, permit), &mut batch);
-                    if taker.lease == LeaseMode::NoAck {
+                    let entry = queue.entries.at(slot);
+                    if entry.place != Place::Leased {
                         pass.gone.push(slot);
                         return Some(batch);
                     }
-                    let entry = queue.entries.at(slot);
                     if !entry.flags.has(Flags::TRANSIENT) {
                         pass.untimed.push(entry.position);
                     }
@@ -161,6 +164,7 @@ impl Engine {
             once: None,
             pool: None,
             priority: 0,
+            frame_limit: FrameLimit::None,
             ack_timeout_ms: self.ack_timeout_ms(index, ack_timeout_ms),
             throttles: Box::default(),
         };

@@ -12,7 +12,10 @@ use crate::queue::entries::Slot;
 use crate::queue::looks::Look;
 use crate::queues::QueueIndex;
 use crate::schedule::{add_item, new_batch};
-use crate::{ConnId, DeliveryBatch, Event, GetError, Got, Held, LeaseMode, Millis, ReplyTo, SubId};
+use crate::{
+    ConnId, DeliveryBatch, Event, FrameLimit, GetError, Got, Held, LeaseMode, Millis, ReplyTo,
+    SubId,
+};
 
 /// Messages that expired and are in the way of who asks.
 const EXPIRED_MAX: usize = 1024;
@@ -45,6 +48,7 @@ impl Engine {
             once: Some(Once { lease_ms }),
             pool: None,
             priority: 0,
+            frame_limit: FrameLimit::None,
             ack_timeout_ms: None,
             throttles: Box::default(),
         };

@@ -159,8 +159,8 @@ impl Engine {
             return Err(SettleError::MessageNotFound);
         }
         match item.settlement {
-            Settlement::Unfit { pause_ms, .. } => {
-                queue.set_unfit(lease.slot, now.after_ms(pause_ms));
+            Settlement::Unfit { frame_limit, .. } => {
+                queue.set_unfit(lease.slot, frame_limit);
                 scratch.uncounted.extend(position);
                 scratch.came_back = true;
             }

@@ -24,6 +24,7 @@ impl Engine {
             once: None,
             pool: spec.pool,
             priority: spec.priority,
+            frame_limit: spec.frame_limit,
             ack_timeout_ms: self.ack_timeout_ms(index, spec.ack_timeout_ms),
             throttles: spec.throttles.as_slice().into(),
         };
@@ -110,7 +111,7 @@ impl Engine {
         }
         it.is_ready = true;
         let index = it.queue;
-        queue.turns.push(it.terms.priority, consumer);
+        queue.turns.push(it.terms.place_in_line(), consumer);
         self.touch(index);
     }
 

@@ -73,7 +73,7 @@ impl Engine {
         let Some(it) = self.consumers.at_mut(consumer) else {
             return;
         };
-        let (was_ready, priority) = (it.is_ready, it.terms.priority);
+        let (was_ready, place) = (it.is_ready, it.terms.place_in_line());
         it.is_ready = false;
         let throttles = core::mem::take(&mut it.terms.throttles);
         let queue = self.queues.at_mut(index);
@@ -81,7 +81,7 @@ impl Engine {
             queue.consumers.remove(at);
         }
         if was_ready {
-            queue.turns.remove(priority, consumer);
+            queue.turns.remove(place, consumer);
         }
         queue.exclusive = queue.exclusive.filter(|other| *other != consumer);
         queue.used_at = cx.now;
@@ -155,7 +155,7 @@ impl Engine {
         let Some(it) = self.consumers.at_mut(consumer) else {
             return;
         };
-        if it.terms.lease != LeaseMode::Connection {
+        if it.terms.lease == LeaseMode::Timed {
             return;
         }
         let index = it.queue;

@@ -224,6 +224,8 @@ pub struct DeliveryItem {
     pub form: Form,
     /// A script said something of it ([`Content::attributes`]).
     pub has_attributes: bool,
+    /// It has a lease; else it is gone from its queue, or only looked at.
+    pub is_leased: bool,
     /// Index into [`DeliveryBatch::chunks`].
     pub chunk: u32,
     /// First byte of the content inside that chunk.

@@ -10,15 +10,16 @@ use crate::engine::{Cx, Engine};
 use crate::on_settle::SettleScratch;
 use crate::paging::READS_MAX;
 use crate::queue::Queue;
-use crate::queue::entries::{Flags, Slot};
+use crate::queue::entries::{Flags, Place, Slot};
 use crate::queue::leases::NEVER;
 use crate::queue::picks::Taken;
+use crate::queue::turns::Turn;
 use crate::queues::QueueIndex;
 use crate::record::{Kind, begin, put_positions};
 use crate::throttle::{self, Admission, Scratch};
 use crate::{
-    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, Got, LeaseMode, Lsn, Millis, Ordering,
-    Span, SubId,
+    DeliveryBatch, DeliveryDurability, DeliveryItem, Event, FrameLimit, Got, LeaseMode, Lsn,
+    Millis, Ordering, Span, SubId,
 };
 
 /// Buffers used again in every pass.
@@ -48,6 +49,8 @@ pub(crate) struct Taker {
     /// The consumer's number; of one without a lease it does not matter.
     pub(crate) number: u64,
     pub(crate) lease: LeaseMode,
+    /// The largest message that it can be sent.
+    pub(crate) frame_limit: FrameLimit,
     /// How long a timed lease lasts; `None` = the queue's visibility timeout.
     pub(crate) lease_ms: Option<u64>,
 }
@@ -162,14 +165,11 @@ impl Engine {
     /// Delivers one message to the consumer whose turn it is.
     fn serve_one(&mut self, cx: &mut Cx<'_>, index: QueueIndex, pass: &mut PassScratch) -> Served {
         let queue = self.queues.at_mut(index);
-        if !queue.lanes.has_turn() {
-            return Served::Nothing;
-        }
-        let Some(consumer) = queue.turns.front() else {
+        let Some(turn) = queue.next_turn() else {
             return Served::Nothing;
         };
-        let Some(taker) = self.consumers.ready(consumer) else {
-            queue.turns.pop_front();
+        let Some(taker) = self.consumers.ready(turn.consumer) else {
+            queue.turns.pop(turn);
             return Served::One;
         };
         match self.pick_for(cx, index, taker, pass) {
@@ -181,7 +181,7 @@ impl Engine {
                 permit,
                 expires_at,
             } => {
-                self.put_delivery(index, consumer, (slot, permit), (cx.now, expires_at), pass);
+                self.put_delivery(index, turn, (slot, permit), (cx.now, expires_at), pass);
                 Served::One
             }
         }
@@ -197,7 +197,7 @@ impl Engine {
     ) -> Picked {
         let throttled = self.queues.at(index).throttled.is_any();
         if throttled {
-            match self.admit(cx, index, &mut pass.throttle) {
+            match self.admit(cx, (index, taker.frame_limit), &mut pass.throttle) {
                 Admission::Go => {}
                 Admission::Again => return Picked::Again,
                 Admission::InPage(lane) => return Picked::InPage(lane),
@@ -228,12 +228,13 @@ impl Engine {
     fn put_delivery(
         &mut self,
         index: QueueIndex,
-        consumer: u32,
+        turn: Turn,
         (slot, permit): (Slot, u32),
         (now, expires_at): (Millis, Millis),
         pass: &mut PassScratch,
     ) {
         let queue = self.queues.at_mut(index);
+        let consumer = turn.consumer;
         let Some((it, conn)) = self.consumers.with_conn(consumer) else {
             return;
         };
@@ -246,7 +247,8 @@ impl Engine {
             }
             LeaseMode::Timed if durable => pass.positions.push(entry.position),
             LeaseMode::Timed => {}
-            LeaseMode::Connection => {
+            LeaseMode::NoAck if entry.place != Place::Leased => pass.gone.push(slot),
+            LeaseMode::Connection | LeaseMode::NoAck => {
                 if durable {
                     pass.untimed.push(entry.position);
                 }
@@ -254,7 +256,6 @@ impl Engine {
                 let timeout_ms = it.terms.ack_timeout_ms.filter(|_| it.alarm.is_none());
                 alarm = timeout_ms.map(|ms| now.after_ms(ms));
             }
-            LeaseMode::NoAck => pass.gone.push(slot),
         }
         if pass
             .batches
@@ -276,10 +277,10 @@ impl Engine {
         }
         it.take_credit(conn);
         if it.can_take(conn) {
-            queue.turns.rotate();
+            queue.turns.rotate(turn);
         } else {
             it.is_ready = false;
-            queue.turns.pop_front();
+            queue.turns.pop(turn);
         }
         if let Some(at) = alarm {
             self.arm_alarm(consumer, at);
@@ -372,13 +373,25 @@ impl Queue {
             LeaseMode::Timed => now.after_ms(taker.lease_ms.unwrap_or(self.config.lease_ms)),
             LeaseMode::Connection | LeaseMode::NoAck => NEVER,
         };
-        let taken = match taker.lease {
-            LeaseMode::Timed | LeaseMode::Connection => {
-                self.lease_next(taker.number, (now, expires_at))
-            }
-            LeaseMode::NoAck => self.take_next(),
-        };
+        let taken = self.take_next(taker.frame_limit);
+        if let Taken::Message(slot) = taken
+            && self.is_leased_to(taker, slot)
+        {
+            self.lease(slot, taker.number, (now, expires_at));
+        }
         (expires_at, taken)
+    }
+
+    /// What may not fit a frame has a lease, whatever was asked for: it could not come back.
+    fn is_leased_to(&self, taker: Taker, slot: Slot) -> bool {
+        let entry = self.entries.at(slot);
+        match taker.lease {
+            LeaseMode::Timed | LeaseMode::Connection => true,
+            LeaseMode::NoAck => {
+                let (form, len) = (entry.flags.form(), entry.len);
+                taker.frame_limit.may_be_exceeded(form, len)
+            }
+        }
     }
 }
 
@@ -417,6 +430,7 @@ pub(crate) fn add_item(
         len: entry.len,
         form: entry.flags.form(),
         has_attributes: entry.flags.has(Flags::ATTRIBUTES),
+        is_leased: entry.place == Place::Leased,
         chunk: 0,
         start: 0,
         fairness_key: Span {

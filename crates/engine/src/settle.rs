@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::{DeliveryBatch, DeliveryItem, MessageId, Millis, QueueId, Span, VhostId};
+use crate::{DeliveryBatch, DeliveryItem, FrameLimit, MessageId, Millis, QueueId, Span, VhostId};
 
 /// Settlements that arrived together and get one answer. Spans point into `data`.
 #[derive(Clone, Debug, Default)]
@@ -96,9 +96,9 @@ pub enum Settlement {
         /// [`crate::DeliveryItem::redrives`]: a redrive counts deliveries from the start.
         redrives: u32,
     },
-    /// A delivery that cannot be passed on to this consumer, whoever else may take it: the lease
-    /// ends as by [`Self::Unsent`] and is not counted, and the message waits before it is offered
-    /// again, so that the consumer gets others meanwhile.
+    /// A delivery that fits no frame of this consumer, whoever else may take it: the lease ends as
+    /// by [`Self::Unsent`] and is not counted, and the message is offered to consumers with larger
+    /// frames only.
     Unfit {
         /// [`crate::DeliveryBatch::consumer`]
         consumer: u64,
@@ -106,8 +106,8 @@ pub enum Settlement {
         deliveries: u32,
         /// [`crate::DeliveryItem::redrives`]
         redrives: u32,
-        /// How long it waits.
-        pause_ms: u64,
+        /// What it was too large for.
+        frame_limit: FrameLimit,
     },
     /// Straight to the dead-letter queue; dropped when there is none.
     Reject,
@@ -152,7 +152,7 @@ impl Settlement {
                 consumer,
                 deliveries,
                 redrives,
-                pause_ms: _,
+                frame_limit: _,
             } => Some((consumer, deliveries, redrives)),
             Self::Ack
             | Self::Fail { .. }

@@ -1,6 +1,6 @@
 //! What a consumer asks for.
 
-use crate::{DeliveryBatch, ThrottleSpec, TopologyError, VhostId};
+use crate::{DeliveryBatch, Form, ThrottleSpec, TopologyError, VhostId};
 
 /// A subscription's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,10 +21,64 @@ pub struct SubscribeSpec {
     pub priority: i32,
     /// It wants to be the queue's only one.
     pub exclusive: bool,
+    /// The largest message that it can be sent.
+    pub frame_limit: FrameLimit,
     /// What operators see of it.
     pub tag: String,
     /// Throttles that apply to all messages of the queue while it lives.
     pub throttles: Vec<ThrottleSpec>,
+}
+
+/// The largest message that a consumer's connection can carry. What a session found not to fit
+/// ([`crate::Settlement::Unfit`]) is offered only to consumers with larger frames, or of another
+/// protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FrameLimit {
+    /// Every message fits.
+    #[default]
+    None,
+    /// Properties and headers go in one frame of AMQP, of so many bytes.
+    Amqp(u32),
+    /// All of a message goes in one frame of FireMQ, of so many bytes.
+    Fire(u32),
+}
+
+impl FrameLimit {
+    /// For a connection whose frames of AMQP have so many bytes. Sizes are told apart by an
+    /// eighth of the power of two below them.
+    #[must_use]
+    pub const fn amqp(frame_bytes: u32) -> Self {
+        Self::Amqp(rounded(frame_bytes))
+    }
+
+    /// For a connection whose frames of FireMQ have so many bytes, as [`Self::amqp`].
+    #[must_use]
+    pub const fn fire(frame_bytes: u32) -> Self {
+        Self::Fire(rounded(frame_bytes))
+    }
+
+    /// Whether a content of this form and length may turn out not to fit. What it becomes in the
+    /// terms of another protocol has at most ten times its size: an integer of one byte becomes
+    /// nine.
+    pub(crate) fn may_be_exceeded(self, form: Form, content_bytes: u32) -> bool {
+        /// Names in front, and what is added on the way out.
+        const ADDED_BYTES: u64 = 1024;
+        let (limit, own) = match self {
+            Self::None => return false,
+            Self::Amqp(bytes) => (bytes, Form::Amqp),
+            Self::Fire(bytes) => (bytes, Form::Fire),
+        };
+        let growth = if form == own { 1 } else { 10 };
+        u64::from(content_bytes) * growth + ADDED_BYTES > u64::from(limit)
+    }
+}
+
+/// The four highest bits of a number.
+const fn rounded(bytes: u32) -> u32 {
+    match bytes.checked_ilog2() {
+        Some(log @ 4..) => (bytes >> (log - 3)) << (log - 3),
+        Some(_) | None => bytes,
+    }
 }
 
 /// How a lease ends when nobody settles it.
@@ -35,7 +89,9 @@ pub enum LeaseMode {
     Timed,
     /// With the subscription's connection, as a requeue to the old position; no timeout.
     Connection,
-    /// There is none: a message is gone once it is delivered.
+    /// There is none: a message is gone once it is delivered. But one that may not fit a frame is
+    /// held like one of [`Self::Connection`], and its session acknowledges what it has sent
+    /// ([`crate::DeliveryItem::is_leased`]).
     NoAck,
 }
 
@@ -67,6 +123,8 @@ pub struct GetSpec {
     pub vhost: VhostId,
     /// The queue's name.
     pub queue: String,
+    /// The largest message that can be sent in answer.
+    pub frame_limit: FrameLimit,
     /// How many, and what becomes of them.
     pub take: Take,
 }
@@ -74,7 +132,7 @@ pub struct GetSpec {
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Take {
-    /// One message, which is gone once it is delivered.
+    /// One message, which is gone once it is delivered; see [`LeaseMode::NoAck`].
     NoAck,
     /// One message, held until its connection settles it or is gone.
     Held {

@@ -191,6 +191,7 @@ pub(crate) fn deliveries(script: &mut Script<'_>, count: usize) -> DeliveryBatch
         batch.items.push(DeliveryItem {
             id: MessageId(number as u128 + 1),
             form: form.unwrap_or_default(),
+            is_leased: number % 2 == 0,
             at: DeliveryItem::RESOLVED,
             start: u32::try_from(start).unwrap_or_default(),
             len: u32::try_from(chunk.len() - start).unwrap_or_default(),

@@ -22,6 +22,7 @@ pub mod firemq;
 mod heartbeat;
 pub mod login;
 mod outflow;
+mod own_settlements;
 mod pending;
 mod permits;
 mod requests;

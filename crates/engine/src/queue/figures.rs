@@ -2,6 +2,7 @@
 
 use super::Queue;
 use super::entries::Place;
+use super::turns::Turn;
 use crate::{MessageId, Millis, QueueCounts};
 
 impl Queue {
@@ -23,8 +24,13 @@ impl Queue {
 
     /// Waiting messages have something to be delivered and somebody to take it.
     pub(crate) fn can_deliver(&self) -> bool {
-        let open = self.lanes.has_turn() && self.throttled.closed == 0 && self.returning == 0;
-        open && !self.turns.is_empty()
+        let open = self.throttled.closed == 0 && self.returning == 0;
+        open && self.next_turn().is_some()
+    }
+
+    /// The consumer whose turn it is, of those that can take one of the ready messages.
+    pub(crate) fn next_turn(&self) -> Option<Turn> {
+        self.turns.front(|limit| self.lanes.has_turn(limit))
     }
 
     /// Messages that are neither leased nor on their way elsewhere.

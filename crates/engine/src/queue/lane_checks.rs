@@ -11,7 +11,8 @@ impl Lanes {
             let mut lane = ring.current;
             for _ in 0..ring.lanes {
                 let it = self.at(lane);
-                assert_eq!(it.priority, ring.priority, "ring of lane {lane}");
+                let of = (ring.priority, ring.width);
+                assert_eq!((it.priority, it.width), of, "ring of lane {lane}");
                 assert_eq!(self.at(it.next).prev, lane, "ring links of lane {lane}");
                 on_rings += 1;
                 lane = it.next;
@@ -34,6 +35,16 @@ impl Lanes {
         assert_eq!(paged, self.paged, "messages in pages");
         let active = self.iter().filter(|lane| lane.pending > 0).count() as u64;
         assert_eq!(active, self.active, "active lanes");
+        for (width, messages) in self.widths.iter() {
+            let lanes = self.lanes.iter().filter(|it| it.width == width);
+            let held = lanes.map(|it| u64::from(it.held)).sum::<u64>();
+            assert_eq!(held, messages, "messages of width {width}");
+        }
+        for lane in self.iter().filter(|it| it.width != 0) {
+            assert!(lane.behind.is_none(), "a lane of unfit messages is long");
+            let of_width = self.widths.iter().find(|it| it.0 == lane.width);
+            assert!(of_width.is_some(), "a lane of a width that is gone");
+        }
         self.assert_notes(entries);
     }
 }

@@ -13,8 +13,9 @@ use super::entries::{Entries, NIL, Slot};
 use super::long_lane::{Behind, Fifo};
 use super::oldest::Oldest;
 use super::rings::Ring;
-use crate::EngineConfig;
+use super::widths::Widths;
 use crate::steady::{Chunks, SteadyTable};
+use crate::{EngineConfig, FrameLimit};
 
 /// One fairness key at one priority.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub(crate) struct Lane {
     /// Messages that belong to this lane, wherever they are.
     pub(super) held: u32,
     pub(crate) priority: u8,
+    /// Which frames its messages do not fit, see [`super::widths`].
+    pub(super) width: u8,
     /// It has no turns until something unblocks it.
     pub(crate) blocked: bool,
 }
@@ -83,8 +86,9 @@ pub(crate) struct Lanes {
     free: Vec<u32>,
     table: SteadyTable<u32>,
     hasher: ahash::RandomState,
-    /// Highest priority first.
+    /// Highest priority first, then by width.
     pub(super) rings: Vec<Ring>,
+    pub(super) widths: Widths,
     pub(super) ready: u64,
     pub(super) quantum: i64,
     /// A larger weight counts as this.
@@ -120,6 +124,7 @@ impl Lanes {
             table: SteadyTable::new(),
             hasher,
             rings: Vec::new(),
+            widths: Widths::default(),
             ready: 0,
             quantum: i64::from(config.quantum.max(1)),
             weight_max: config.limits.weight_max,
@@ -157,11 +162,6 @@ impl Lanes {
         }
     }
 
-    /// Some lane can have its turn.
-    pub(crate) const fn has_turn(&self) -> bool {
-        self.on_rings > 0
-    }
-
     /// Rough memory of all lanes but for their messages.
     pub(crate) const fn memory_bytes(&self) -> usize {
         self.memory_bytes + self.page_ref_bytes
@@ -194,10 +194,8 @@ impl Lanes {
     /// Lanes that take turns with `lane`.
     pub(crate) fn ring_lanes(&self, lane: u32) -> u32 {
         let priority = self.at(lane).priority;
-        self.rings
-            .iter()
-            .find(|ring| ring.priority == priority)
-            .map_or(0, |ring| ring.lanes)
+        let rings = self.rings.iter().filter(|ring| ring.priority == priority);
+        rings.map(|ring| ring.lanes).sum()
     }
 
     #[expect(
@@ -250,7 +248,7 @@ impl Lanes {
         let same = |lane: &u32| {
             lanes.get(*lane as usize).is_some_and(|l| {
                 let is_empty = key.is_empty() && l.key.is_empty();
-                l.priority == priority && (is_empty || &*l.key == key)
+                (l.priority, l.width) == (priority, 0) && (is_empty || &*l.key == key)
             })
         };
         // Most messages are of the same key as the one before.
@@ -262,7 +260,7 @@ impl Lanes {
             let hash = self.hasher.hash_one((key, priority));
             match self.table.find(hash, same) {
                 Some(lane) => *lane,
-                None => self.add(key, priority, hash),
+                None => self.add(key, (priority, 0), hash),
             }
         };
         self.held_last = lane;
@@ -288,7 +286,7 @@ impl Lanes {
         lane
     }
 
-    fn add(&mut self, key: &str, priority: u8, hash: u64) -> u32 {
+    fn add(&mut self, key: &str, (priority, width): (u8, u8), hash: u64) -> u32 {
         let fresh = Lane {
             front: Fifo::EMPTY,
             behind: None,
@@ -302,8 +300,10 @@ impl Lanes {
             pending: 0,
             held: 0,
             priority,
+            width,
             blocked: false,
         };
+        self.widths.add_lane(width);
         self.memory_bytes += fresh.memory_bytes();
         let lane = if let Some(lane) = self.free.pop() {
             *self.at_mut(lane) = fresh;
@@ -326,10 +326,43 @@ impl Lanes {
         lane
     }
 
+    /// A message of a lane, which is not in its place, did not fit a frame of this size: it belongs
+    /// to the lane that is returned.
+    pub(crate) fn widen(&mut self, lane: u32, limit: FrameLimit) -> u32 {
+        let it = self.at(lane);
+        let (key, priority, weight) = (it.key.clone(), it.priority, it.weight);
+        let before = it.width;
+        let width = self.widths.over(before, limit);
+        if width == before {
+            return lane;
+        }
+        let hash = self.hasher.hash_one((&*key, priority));
+        let lanes = &self.lanes;
+        let found = self.table.find(hash, |other| {
+            let other = lanes.get(*other as usize);
+            other.is_some_and(|it| (it.priority, it.width) == (priority, width) && it.key == key)
+        });
+        let wider = match found.copied() {
+            Some(wider) => wider,
+            None => self.add(&key, (priority, width), hash),
+        };
+        let it = self.at_mut(wider);
+        it.held += 1;
+        it.weight = weight;
+        self.widths.add_message(width);
+        self.release(lane);
+        wider
+    }
+
     /// A message of the lane is gone for good; the last one takes the lane with it.
     pub(crate) fn release(&mut self, lane: u32) {
         let it = self.at_mut(lane);
         it.held -= 1;
+        let width = it.width;
+        if width != 0 {
+            self.widths.remove_message(width);
+        }
+        let it = self.at_mut(lane);
         if it.held > 0 {
             return;
         }
@@ -337,6 +370,10 @@ impl Lanes {
             it.ready == 0 && it.pending == 0,
             "lane {lane} is released with messages in it"
         );
+        if width != 0 {
+            self.widths.remove_lane(width);
+        }
+        let it = self.at_mut(lane);
         let memory_bytes = it.memory_bytes();
         let (key, priority) = (core::mem::take(&mut it.key), it.priority);
         self.memory_bytes -= memory_bytes;

@@ -78,8 +78,9 @@ impl Queue {
         {
             moved += 1;
             let lane = self.entries.at(slot).lane;
-            // In a lane that waits as a whole it takes no room from those that could go.
-            if !self.lanes.at(lane).blocked {
+            // In a lane that waits as a whole, or that some consumers cannot take from, it takes no
+            // room from those that could go.
+            if !self.lanes.at(lane).blocked && !self.lanes.is_wide(lane) {
                 woken += 1;
                 self.throttled.woken.insert((lane, slot), hold);
                 if let Some(wait) = self.throttled.wait_mut(hold, priority) {

@@ -294,12 +294,11 @@ impl Lanes {
     /// [`Lanes::end_stall`].
     pub(crate) fn stall(&mut self, lane: u32) {
         let it = self.at_mut(lane);
-        let priority = it.priority;
         if let Some(behind) = it.behind.as_deref_mut() {
             behind.stalled = true;
         }
         let on_ring = it.is_on_ring();
-        if on_ring && let Some(ring) = self.ring_of(priority) {
+        if on_ring && let Some(ring) = self.ring_of(lane) {
             self.leave_ring(ring, lane);
         }
     }

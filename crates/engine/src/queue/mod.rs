@@ -32,6 +32,7 @@ mod rings;
 mod take;
 pub(crate) mod throttled;
 pub(crate) mod turns;
+mod widths;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -43,7 +44,8 @@ use crate::dead_letter::{DeadLetterRules, Departures};
 use crate::script::Hooks;
 use crate::steady::SteadyMap;
 use crate::{
-    ConnId, EngineConfig, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig, QueueId, VhostId,
+    ConnId, EngineConfig, FrameLimit, Lsn, MessageId, Millis, Ordering, Overflow, QueueConfig,
+    QueueId, VhostId,
 };
 use bodies::TransientBodies;
 use capture::{Generation, Images};
@@ -169,8 +171,6 @@ pub(crate) struct Queue {
     pub(super) aside: u32,
     /// Its scripts and what waits for them.
     pub(crate) hooks: Option<Box<Hooks>>,
-    /// Leader: the newest message that some consumer could not take.
-    pub(crate) last_unfit: Option<MessageId>,
     /// Classified messages dropped since the start, as their key was remembered from another one.
     pub(crate) late_duplicates: u64,
     /// Not-before times of messages that are behind their group's head, parked, stopped or aside.
@@ -250,7 +250,6 @@ impl Queue {
             deciding: SteadyMap::new(hasher.clone()),
             aside: 0,
             hooks: None,
-            last_unfit: None,
             late_duplicates: 0,
             behind_due: SteadyMap::new(hasher.clone()),
             group_of: SteadyMap::new(hasher.clone()),
@@ -412,14 +411,15 @@ impl Queue {
         self.settle_place(slot, due);
     }
 
-    /// Leader: a leased message was not delivered, as its consumer cannot take it: it is offered
-    /// again at `due`.
-    pub(crate) fn set_unfit(&mut self, slot: Slot, due: Millis) {
+    /// Leader: a leased message was not delivered, as it does not fit such a frame: it is back at
+    /// its position, for consumers with larger ones.
+    pub(crate) fn set_unfit(&mut self, slot: Slot, limit: FrameLimit) {
         self.preserve(slot);
+        let lane = self.lanes.widen(self.entries.at(slot).lane, limit);
         let entry = self.entries.at_mut(slot);
         entry.deliveries = entry.deliveries.saturating_sub(1);
-        self.last_unfit = Some(entry.id);
-        self.give_back(slot, Some(due));
+        entry.lane = lane;
+        self.give_back(slot, None);
     }
 
     /// A message leaves for good; it is already out of lane and waiting list. A waiting message of

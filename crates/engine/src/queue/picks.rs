@@ -4,6 +4,7 @@ use super::entries::{Entries, Flags, NIL, Slot};
 use super::lanes::{Lane, Lanes};
 use super::lines::LineCursor;
 use super::long_lane::Fifo;
+use crate::FrameLimit;
 
 /// How far [`Lanes::take_before`] has come.
 #[derive(Debug, Default)]
@@ -33,10 +34,11 @@ impl Lanes {
         let entry = entries.at_mut(slot);
         entry.next = NIL;
         let (lane, position) = (entry.lane, entry.position);
-        // What never leaves memory makes no lane long.
-        let stays = entry.flags.has(Flags::TRANSIENT);
+        let is_transient = entry.flags.has(Flags::TRANSIENT);
         let hot = self.hot();
         let it = self.at_mut(lane);
+        // What never leaves memory makes no lane long. Of two lanes of one key, one has pages.
+        let stays = is_transient || it.width != 0;
         if it.behind.is_none() && (stays || it.ready < hot) {
             self.push_front(entries, slot);
         } else {
@@ -123,9 +125,9 @@ impl Lanes {
         Some(slot)
     }
 
-    /// The next message by priority, turn and position.
-    pub(crate) fn pick(&mut self, entries: &Entries) -> Taken {
-        let Some((ring, lane)) = self.turn() else {
+    /// The next message by priority, turn and position, for a consumer with such frames.
+    pub(crate) fn pick(&mut self, entries: &Entries, limit: FrameLimit) -> Taken {
+        let Some((ring, lane)) = self.turn(entries, limit) else {
             return Taken::Nothing;
         };
         if self.is_first_paged(entries, lane) {
@@ -143,8 +145,11 @@ impl Lanes {
             return Taken::Nothing;
         };
         let it = self.at(lane);
-        let next = it.next;
-        if it.ready == 0 {
+        let (next, is_empty) = (it.next, it.ready == 0);
+        if turn_over || is_empty {
+            self.end_turn(ring);
+        }
+        if is_empty {
             self.leave_ring(ring, lane);
         } else if turn_over && let Some(ring) = self.rings.get_mut(ring) {
             ring.current = next;
@@ -169,11 +174,6 @@ impl Lanes {
         }
     }
 
-    pub(super) fn turn(&self) -> Option<(usize, u32)> {
-        let ring = self.rings.iter().position(|ring| ring.lanes > 0)?;
-        Some((ring, self.rings.get(ring)?.current))
-    }
-
     /// Takes the first message of a lane without using up the lane's turn.
     pub(crate) fn take_first(&mut self, entries: &Entries, lane: u32) -> Taken {
         if self.is_first_paged(entries, lane) {
@@ -191,10 +191,9 @@ impl Lanes {
         let it = self.at_mut(lane);
         if it.ready == 0 {
             it.blocked = false;
-            let (on_ring, priority) = (it.is_on_ring(), it.priority);
-            if !on_ring {
+            if !it.is_on_ring() {
                 it.front = Fifo::EMPTY;
-            } else if let Some(ring) = self.ring_of(priority) {
+            } else if let Some(ring) = self.ring_of(lane) {
                 self.leave_ring(ring, lane);
             }
         }

@@ -5,7 +5,7 @@ use super::Queue;
 use super::entries::{Place, Slot};
 use super::leases::Lease;
 use super::picks::Taken;
-use crate::{MessageId, Millis};
+use crate::{FrameLimit, MessageId, Millis};
 
 impl Queue {
     /// Leader: a message's lease ends at another time.
@@ -19,34 +19,31 @@ impl Queue {
         self.leases.insert(id, renewed);
     }
 
-    /// Leader: takes the next message and leases it.
-    pub(crate) fn lease_next(
+    /// Leader: a message that was taken is leased.
+    pub(crate) fn lease(
         &mut self,
+        slot: Slot,
         consumer: u64,
         (since, expires_at): (Millis, Millis),
-    ) -> Taken {
-        let taken = self.take_next();
-        if let Taken::Message(slot) = taken {
-            let entry = self.entries.at_mut(slot);
-            entry.place = Place::Leased;
-            self.leases.insert(
-                entry.id,
-                Lease {
-                    slot,
-                    consumer,
-                    since,
-                    expires_at,
-                    reclaim: false,
-                },
-            );
-        }
-        taken
+    ) {
+        let entry = self.entries.at_mut(slot);
+        entry.place = Place::Leased;
+        self.leases.insert(
+            entry.id,
+            Lease {
+                slot,
+                consumer,
+                since,
+                expires_at,
+                reclaim: false,
+            },
+        );
     }
 
     /// Leader: takes the next message, which is delivered and has no place any more: the same step
     /// leases it, or removes it.
-    pub(crate) fn take_next(&mut self) -> Taken {
-        let taken = self.lanes.pick(&self.entries);
+    pub(crate) fn take_next(&mut self, limit: FrameLimit) -> Taken {
+        let taken = self.lanes.pick(&self.entries, limit);
         if let Taken::Message(slot) = taken {
             self.preserve(slot);
             let entry = self.entries.at_mut(slot);

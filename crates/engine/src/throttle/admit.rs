@@ -6,13 +6,13 @@
 use super::history::NextRoom;
 use super::registry::Scope;
 use super::wanted::{Scratch, Wanted};
-use crate::Millis;
 use crate::engine::{Cx, Engine};
 use crate::journal::ContentRead;
 use crate::queue::entries::Slot;
 use crate::queue::picks::Taken;
 use crate::queue::throttled::Hold;
 use crate::queues::QueueIndex;
+use crate::{FrameLimit, Millis};
 
 /// What became of a look at the next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ pub(crate) const READS_MAX: u32 = 64;
 const RETRY_MS: u64 = 1_000;
 
 impl Engine {
-    /// Looks at the message whose turn it is.
+    /// Looks at the message whose turn it is, for a consumer with such frames.
     pub(crate) fn admit(
         &mut self,
         cx: &mut Cx<'_>,
-        index: QueueIndex,
+        (index, limit): (QueueIndex, FrameLimit),
         scratch: &mut Scratch,
     ) -> Admission {
         scratch.wanted.clear();
@@ -47,7 +47,8 @@ impl Engine {
         if self.close_queue(cx.now, index, scratch) {
             return Admission::Nothing;
         }
-        let Some(lane) = self.queues.at(index).lanes.turn_lane() else {
+        let queue = self.queues.at(index);
+        let Some(lane) = queue.lanes.turn_lane(&queue.entries, limit) else {
             return Admission::Nothing;
         };
         if self.block_lane(cx.now, (index, lane), scratch) {

@@ -200,7 +200,8 @@ impl Model {
             next_lease_end_at: queue.messages.iter().filter_map(|m| m.lease()?.end).min(),
             groups_held: groups.len() as u64,
             last_script_error: None,
-            last_unfit: None,
+            unfit: 0,
+            first_unfit: None,
             throttles: Vec::new(),
             message: message.map(|id| self.place(queue, id)),
         }
@@ -230,6 +231,7 @@ impl Model {
                     fairness_key: message.key.clone(),
                     ahead_in_key: ahead.count() as u64,
                     keys_in_ring: keys.count() as u64,
+                    is_unfit: false,
                     attempts: message.failures,
                 }
             }

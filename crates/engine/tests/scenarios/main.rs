@@ -50,4 +50,5 @@ mod throttle_stats;
 mod throttles;
 mod transactions;
 mod undelivered;
+mod unfit;
 mod users;

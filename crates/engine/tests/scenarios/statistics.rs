@@ -131,6 +131,7 @@ fn each_message_knows_its_place() {
         fairness_key: "b".to_owned(),
         ahead_in_key: 0,
         keys_in_ring: 1,
+        is_unfit: false,
         attempts: 0,
     };
     assert_eq!(place(&mut b, "ready"), ready);

@@ -194,37 +194,3 @@ fn fast_ordered_and_connection_bound_deliveries_come_back_too() {
         }
     }
 }
-
-#[test]
-fn what_a_consumer_cannot_take_waits_uncounted_and_holds_up_nobody() {
-    for durability in [DeliveryDurability::Fast, DeliveryDurability::Committed] {
-        let mut b = Broker::with(QueueSpec {
-            durability,
-            ..queue("jobs")
-        });
-        let w = b.worker("w", "jobs", Some(1));
-        b.send(&jobs(["a", "b"]));
-        let batches = b.batches();
-        let unfit = Settlement::Unfit {
-            consumer: batches[0].consumer,
-            deliveries: batches[0].items[0].deliveries,
-            redrives: 0,
-            pause_ms: 1_000,
-        };
-        assert_eq!(b.settle("jobs", &[("a", unfit)]), [OK]);
-        assert_eq!(b.counts("jobs").delayed, 1);
-        // Only once: the lease is over.
-        assert_eq!(b.settle("jobs", &[("a", unfit)]), [NOT_LEASED]);
-        b.grant(w, 1);
-        assert_eq!(b.got(), ["w: b"]);
-        b.unsubscribe(w);
-        b.worker("v", "jobs", None);
-        b.advance(999);
-        assert_eq!(b.got(), Vec::<String>::new());
-        b.advance(1);
-        // As if it had never been offered.
-        assert_eq!(b.got(), ["v: a"]);
-        b.restart(0);
-        assert_eq!(b.held("jobs").0 + b.held("jobs").1, 2);
-    }
-}

@@ -305,7 +305,8 @@ fn explanation(script: &mut Script<'_>) -> QueueExplanation {
         next_lease_end_at: Some(Millis(script.u64())),
         groups_held: 0,
         last_script_error: Some(text(script)),
-        last_unfit: None,
+        unfit: script.u64(),
+        first_unfit: None,
         throttles: vec![throttle(script); script.pick(3)],
         message: None,
     }

@@ -178,6 +178,7 @@ pub(super) fn deliveries(script: &mut Script<'_>, now: Millis) -> DeliveryBatch 
             len: at(chunk.len() - start),
             form: tanda_engine::Form::Fila,
             has_attributes: false,
+            is_leased: true,
             chunk: 0,
             start: at(start),
             fairness_key: Span { start: 0, len: 3 },

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use bytes::Bytes;
 use tanda_engine::{
     AdminReply, AdminRequest, BindingSpec, DeclareQueue, DeliveryBatch, Destination, Event,
-    ExchangeSpec, Form, GetSpec, NewTopicPermissions, NewUser, NewVhostPermissions, PasswordChange,
-    PasswordHash, PublishBatch, PublishItem, PublishTarget, ReplyTo, Request, SettleBatch,
-    SettleItem, SettleQueue, Settlement, Take, TopicPermissions, UserRequest, VhostId,
+    ExchangeSpec, Form, FrameLimit, GetSpec, NewTopicPermissions, NewUser, NewVhostPermissions,
+    PasswordChange, PasswordHash, PublishBatch, PublishItem, PublishTarget, ReplyTo, Request,
+    SettleBatch, SettleItem, SettleQueue, Settlement, Take, TopicPermissions, UserRequest, VhostId,
     VhostPermissions,
 };
 use tanda_wal::mem_disk::MemDisk;
@@ -294,6 +294,7 @@ fn get(world: &mut World, (vhost, queue): (VhostId, &str), no_ack: bool) -> Opti
     let spec = GetSpec {
         vhost,
         queue: queue.to_owned(),
+        frame_limit: FrameLimit::None,
         take: if no_ack { Take::NoAck } else { Take::default() },
     };
     let reply = ReplyTo { conn, token };

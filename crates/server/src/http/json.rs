@@ -273,7 +273,8 @@ pub(super) fn explanation(explanation: &QueueExplanation) -> Value {
         "next_lease_end_at_ms": explanation.next_lease_end_at.map(|at| at.0),
         "groups_held": explanation.groups_held,
         "last_script_error": explanation.last_script_error,
-        "last_unfit_message": explanation.last_unfit.map(|id| id.to_string()),
+        "unfit_messages": explanation.unfit,
+        "first_unfit_message": explanation.first_unfit.map(|id| id.to_string()),
         "throttles": explanation.throttles.iter().map(throttle).collect::<Vec<_>>(),
         "message": explanation.message.as_ref().map(place),
     })
@@ -286,12 +287,14 @@ fn place(message: &MessagePlace) -> Value {
             fairness_key,
             ahead_in_key,
             keys_in_ring,
+            is_unfit,
             attempts,
         } => json!({
             "place": "ready",
             "fairness_key": fairness_key,
             "ahead_in_key": ahead_in_key,
             "keys_in_ring": keys_in_ring,
+            "unfit": is_unfit,
             "attempts": attempts,
         }),
         MessagePlace::Delayed { due_at, attempts } => json!({

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use tanda_engine::{
-    AdminRequest, GetSpec, MessageId, Permission, PublishBatch, PublishError, PublishItem,
-    PublishTarget, Reclassify, Request, SettleBatch, SettleItem, SettleQueue, Settlement, Span,
-    Take,
+    AdminRequest, FrameLimit, GetSpec, MessageId, Permission, PublishBatch, PublishError,
+    PublishItem, PublishTarget, Reclassify, Request, SettleBatch, SettleItem, SettleQueue,
+    Settlement, Span, Take,
 };
 use tanda_wire::amaquet::command::{Command, PushedMessage, QueueNack, QueuePop, QueuePush};
 use tanda_wire::amaquet::envelope::Failure;
@@ -147,6 +147,7 @@ impl Link {
         let spec = GetSpec {
             vhost: self.vhost()?,
             queue: pop.queue.clone().into_owned(),
+            frame_limit: FrameLimit::None,
             take,
         };
         let wait = wait_of(&pop.queue, Permission::Consume, pop.wait_ms.0);
@@ -164,6 +165,7 @@ impl Link {
         let spec = GetSpec {
             vhost: self.vhost()?,
             queue: queue.to_owned(),
+            frame_limit: FrameLimit::None,
             take,
         };
         let reply = self.begin(begun, call, None)?;

@@ -1,7 +1,7 @@
 //! `queue.*`: what the engine answered.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, DeleteQueueError, GetError, GetSpec, Got, PublishError,
+    AdminReply, AdminRequest, DeleteQueueError, FrameLimit, GetError, GetSpec, Got, PublishError,
     PublishResult, QueueCounts, QueueNotFound, RedriveError, Request, SettleError, SettleResult,
     Take, TopologyCode, TopologyError,
 };
@@ -188,6 +188,7 @@ impl Link {
         let spec = GetSpec {
             vhost: self.vhost().unwrap_or_default(),
             queue: String::from(queue.clone()),
+            frame_limit: FrameLimit::None,
             take: Take::Oldest,
         };
         let begun = Begun::again(entry);

@@ -195,6 +195,7 @@ impl Open {
                 LeaseMode::Connection
             },
             ack_timeout_ms: link.config.ack_timeout_ms.filter(|_| !wanted.no_ack),
+            frame_limit: link.frame_limit(),
             priority: wanted.priority,
             exclusive: wanted.exclusive,
             tag: wanted.tag.to_string(),
@@ -387,20 +388,32 @@ impl Open {
             return Err(Fault::precondition(text));
         }
         self.flush(link);
+        self.ask_get(link, number, (get.no_ack, queue));
+        Ok(())
+    }
+
+    /// Asks for the next message that fits a frame, as far as is known.
+    pub(super) fn ask_get(
+        &mut self,
+        link: &mut Link,
+        number: u16,
+        (no_ack, queue): (bool, String),
+    ) {
         self.occupy(number);
         let token = link.pending.insert(Waiting::Call {
             channel: number,
             method: basic::Get::ID,
             no_wait: false,
             call: Call::Get {
-                no_ack: get.no_ack,
+                no_ack,
                 queue: queue.clone(),
             },
         });
         let spec = GetSpec {
             vhost: link.vhost,
             queue,
-            take: if get.no_ack {
+            frame_limit: link.frame_limit(),
+            take: if no_ack {
                 Take::NoAck
             } else {
                 Take::Held {
@@ -410,6 +423,5 @@ impl Open {
         };
         let reply = link.reply_to(token);
         link.requests.push(Request::Get { reply, spec });
-        Ok(())
     }
 }

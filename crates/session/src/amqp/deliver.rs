@@ -7,7 +7,7 @@ use tanda_engine::{DeliveryBatch, DeliveryItem, Form};
 use tanda_wire::amqp::basic;
 use tanda_wire::amqp::frame::FRAME_END;
 
-use crate::convert::{self, Message};
+use crate::convert::{self, Message, Unfit};
 use crate::envelope::Envelope;
 
 /// Bytes that all frames of a message have together, apart from names, properties and bodies.
@@ -117,20 +117,27 @@ pub(super) fn return_start() -> Vec<u8> {
 
 /// A message of a batch in this protocol's terms. `scratch` is what it borrows from when it had to
 /// be converted.
+///
+/// # Errors
+/// It fits no frame of this size.
 #[inline]
 pub(super) fn message<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
-    frame_max: u32,
+    (frame_max, no_ack): (u32, bool),
     scratch: &'a mut convert::Scratch,
-) -> Message<'a> {
-    let properties_max = (frame_max as usize).saturating_sub(OVERHEAD + 12);
+) -> Result<Message<'a>, Unfit> {
+    let properties_max = match no_ack && !item.is_leased {
+        // The engine knows that it fits.
+        true => usize::MAX,
+        false => (frame_max as usize).saturating_sub(OVERHEAD + 12),
+    };
     if item.form == Form::Amqp
         && batch.returns(item) == 0
         && let Some(envelope) = Envelope::read(batch.content(item))
         && envelope.properties.len() <= properties_max
     {
-        return of_envelope(&envelope);
+        return Ok(of_envelope(&envelope));
     }
     convert::to_amqp(batch, item, properties_max, scratch)
 }

@@ -13,7 +13,8 @@ use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
 use crate::answers::subscribe_refusal;
-use crate::convert::Scratch;
+use crate::convert::{Scratch, Unfit};
+use crate::own_settlements::OwnSettlements;
 use crate::unacked::HeldMessage;
 
 impl Open {
@@ -199,13 +200,21 @@ impl Open {
         let Some(channel) = self.channels.find(number) else {
             return give_back(link, batch);
         };
-        let frame_max = link.frame_max;
+        let (frame_max, limit) = (link.frame_max, link.frame_limit());
+        let mut own = OwnSettlements::default();
         link.outbound.deliveries(batch.budget_bytes(), |out| {
             let mut scratch = Scratch::default();
             for item in &batch.items {
+                let Ok(message) = deliver::message(batch, item, (frame_max, no_ack), &mut scratch)
+                else {
+                    own.unfit(batch, item, limit);
+                    continue;
+                };
                 channel.last_tag += 1;
                 let tag = channel.last_tag;
-                if !no_ack {
+                if no_ack {
+                    own.sent(batch, item);
+                } else {
                     let held = HeldMessage {
                         id: item.id,
                         queue: batch.queue_id,
@@ -220,10 +229,12 @@ impl Open {
                     start: start.with(tag, item.deliveries > 1),
                     end: &[],
                 };
-                let message = deliver::message(batch, item, frame_max, &mut scratch);
                 deliver::write(out, &address, &message);
             }
         });
+        // Who acknowledges nothing has no limit that it would be given back.
+        let limited = (!no_ack).then_some(token);
+        self.settle_own(link, (number, limited), own);
     }
 
     fn on_got(
@@ -259,7 +270,10 @@ impl Open {
             give_back(link, batch);
             return Ok(());
         }
-        self.say_got(link, (number, no_ack), batch, got.remaining);
+        if self.say_got(link, (number, no_ack), batch, got.remaining) == Err(Unfit) {
+            // The next one may fit.
+            self.ask_get(link, number, (no_ack, queue));
+        }
         Ok(())
     }
 
@@ -269,13 +283,24 @@ impl Open {
         (number, no_ack): (u16, bool),
         batch: &DeliveryBatch,
         remaining: u64,
-    ) {
+    ) -> Result<(), Unfit> {
         let (Some(channel), Some(item)) = (self.channels.find(number), batch.items.first()) else {
-            return;
+            return Ok(());
+        };
+        let mut own = OwnSettlements::default();
+        let mut scratch = Scratch::default();
+        let size = (link.frame_max, no_ack);
+        let Ok(message) = deliver::message(batch, item, size, &mut scratch) else {
+            link.outbound.count_drained(batch.budget_bytes());
+            own.unfit(batch, item, link.frame_limit());
+            self.settle_own(link, (number, None), own);
+            return Err(Unfit);
         };
         channel.last_tag += 1;
         let tag = channel.last_tag;
-        if !no_ack {
+        if no_ack {
+            own.sent(batch, item);
+        } else {
             let held = HeldMessage {
                 id: item.id,
                 queue: batch.queue_id,
@@ -292,11 +317,11 @@ impl Open {
             start: &start,
             end: &remaining.to_be_bytes(),
         };
-        let mut scratch = Scratch::default();
-        let message = deliver::message(batch, item, link.frame_max, &mut scratch);
         link.outbound.deliveries(batch.budget_bytes(), |out| {
             deliver::write(out, &address, &message)
         });
+        self.settle_own(link, (number, None), own);
+        Ok(())
     }
 
     /// The outcome of the token's request is unknown, and the broker will not find out.

@@ -7,6 +7,7 @@ use super::channel::{Channel, Mode};
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
+use crate::own_settlements::OwnSettlements;
 use crate::unacked::HeldMessage;
 
 /// Settlements of one request at most.
@@ -131,6 +132,26 @@ impl Open {
         }
         add(&mut self.freed, message.consumer, 1);
         add(&mut self.pool_freed, number, 1);
+    }
+
+    /// Settles what is not for the peer to settle. What a consumer did not get it may have again.
+    pub(super) fn settle_own(
+        &mut self,
+        link: &mut Link,
+        (number, consumer): (u16, Option<u32>),
+        own: OwnSettlements,
+    ) {
+        if own.items.is_empty() {
+            return;
+        }
+        Self::settle_now(link, own.items);
+        if let Some(consumer) = consumer
+            && own.unfit > 0
+        {
+            add(&mut self.freed, consumer, own.unfit);
+            add(&mut self.pool_freed, number, i64::from(own.unfit));
+            self.grant(link);
+        }
     }
 
     /// The broker took back what a consumer of the channel had.

@@ -9,7 +9,7 @@ use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
 use tanda_wire::firemq::{self, Props, RawMap, Value};
 use tanda_wire::mapping::FireMessage;
 
-use super::{FireScratch, Message, Scratch, to_amaquet, to_amqp, to_fila, to_fire};
+use super::{FireScratch, Message, Scratch, Unfit, to_amaquet, to_amqp, to_fila, to_fire};
 use crate::envelope::Envelope;
 
 const FRAME_MAX: usize = 4_096;
@@ -183,7 +183,7 @@ fn at_amqp(form: Form, content: &[u8]) -> Vec<String> {
             body: envelope.body,
         }
     } else {
-        to_amqp(&batch, &item, FRAME_MAX, &mut scratch)
+        to_amqp(&batch, &item, FRAME_MAX, &mut scratch).unwrap()
     };
     let properties = Properties::decode(message.properties).unwrap();
     let values = properties.values();
@@ -229,7 +229,7 @@ fn name<'a>(key: &Value<'a>) -> &'a str {
 fn at_fire(form: Form, content: &[u8]) -> Vec<String> {
     let (batch, item) = delivered(form, content);
     let mut scratch = FireScratch::default();
-    let message = to_fire(&batch, &item, FRAME_MAX, &mut scratch);
+    let message = to_fire(&batch, &item, FRAME_MAX, &mut scratch).unwrap();
     let mut lines = vec![format!("{} {}", message.exchange, message.key)];
     // What is written is well-formed.
     let props = Props::decode(message.props.as_bytes()).unwrap();
@@ -323,7 +323,8 @@ fn what_is_cut_short_is_a_message_without_anything() {
             let cut = whole.get(..len).unwrap();
             let (batch, item) = delivered(form, cut);
             let mut scratch = FireScratch::default();
-            assert_eq!(to_fire(&batch, &item, FRAME_MAX, &mut scratch).body, b"");
+            let message = to_fire(&batch, &item, FRAME_MAX, &mut scratch).unwrap();
+            assert_eq!(message.body, b"");
             let fila = to_fila(&batch, &item);
             assert!(form == Form::Fila || fila.ends_with(&[0; 4]), "{len}");
             let payload = to_amaquet::payload(form, cut);
@@ -333,14 +334,23 @@ fn what_is_cut_short_is_a_message_without_anything() {
 }
 
 #[test]
-fn headers_that_do_not_fit_the_frame_are_left_out() {
+fn headers_that_do_not_fit_the_frame_make_a_message_unfit() {
     for (form, content) in [(Form::Fila, by_fila()), (Form::Amqp, by_amqp())] {
         let (batch, item) = delivered(form, &content);
         let mut scratch = FireScratch::default();
-        let message = to_fire(&batch, &item, 2_100, &mut scratch);
-        assert!(message.headers.is_empty());
-        assert_eq!(message.body, b"body");
-        Props::decode(message.props.as_bytes()).unwrap();
+        let refused = to_fire(&batch, &item, 10, &mut scratch);
+        assert_eq!(refused.err(), Some(Unfit), "{form:?}");
+    }
+    let all = [
+        (Form::Fila, by_fila()),
+        (Form::Fire, by_fire(true)),
+        (Form::Amqp, by_amqp()),
+    ];
+    for (form, content) in all {
+        let (batch, item) = delivered(form, &content);
+        let mut scratch = Scratch::default();
+        let refused = to_amqp(&batch, &item, 10, &mut scratch);
+        assert_eq!(refused.err(), Some(Unfit), "{form:?}");
     }
 }
 

@@ -6,16 +6,15 @@
 //! | FireMQ | as published | as [`tanda_wire::mapping`] says, persistent or not as it was |
 //! | AMQP | as published | as they came |
 //!
-//! What does not fit the peer's frames is delivered without its headers. Of AMQP's own, the history
-//! that the broker added goes first: a header cannot be split, and a client that agreed on small
-//! frames ends a connection that brings it a larger one.
+//! What does not fit the peer's frames is not delivered to it: properties cannot be split, and a
+//! client that agreed on small frames ends a connection that brings it a larger one.
 
 use tanda_engine::{Content, DeliveryBatch, DeliveryItem, Form};
-use tanda_wire::amqp::{Properties, Property, PropertyKind, ShortStr, Table, TableWriter, Value};
+use tanda_wire::amqp::{Properties, Property, ShortStr, Table, TableWriter, Value};
 use tanda_wire::fila::headers::Headers;
-use tanda_wire::firemq::RawMap;
 use tanda_wire::mapping::{FilaMessage, FireMessage, write_amqp_properties};
 
+use super::Unfit;
 use crate::envelope::Envelope;
 
 /// A message in AMQP's terms.
@@ -42,12 +41,15 @@ const COUNT: &str = "x-delivery-count";
 
 /// Converts a message for AMQP, and says how often it came back. Its properties get
 /// `properties_max` bytes.
+///
+/// # Errors
+/// They would need more.
 pub(crate) fn to_amqp<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
     properties_max: usize,
     scratch: &'a mut Scratch,
-) -> Message<'a> {
+) -> Result<Message<'a>, Unfit> {
     let Scratch {
         names,
         properties,
@@ -57,15 +59,17 @@ pub(crate) fn to_amqp<'a>(
     properties.clear();
     counted.clear();
     let mut message = match item.form {
-        Form::Fila => of_fila(batch, item, properties_max, (names, properties)),
-        Form::Amqp | Form::Fire => of_envelope(batch, item, properties_max, (names, properties)),
+        Form::Fila => of_fila(batch, item, properties_max, (names, properties))?,
+        Form::Amqp | Form::Fire => of_envelope(batch, item, properties_max, (names, properties))?,
     };
     let returns = batch.returns(item);
-    if returns > 0 && count(message.properties, returns, counted) && counted.len() <= properties_max
-    {
+    if returns > 0 && count(message.properties, returns, counted) {
         message.properties = counted;
     }
-    message
+    if message.properties.len() > properties_max {
+        return Err(Unfit);
+    }
+    Ok(message)
 }
 
 /// Appends properties with the header that says how often the message came back; false and nothing
@@ -90,7 +94,7 @@ fn of_fila<'a>(
     item: &DeliveryItem,
     properties_max: usize,
     (names, properties): (&'a mut Vec<u8>, &'a mut Vec<u8>),
-) -> Message<'a> {
+) -> Result<Message<'a>, Unfit> {
     let bytes = batch.content(item);
     let key = ShortStr::clip(&batch.queue);
     names.extend_from_slice(&[0, u8::try_from(key.len()).unwrap_or(u8::MAX)]);
@@ -100,23 +104,12 @@ fn of_fila<'a>(
         enqueued_at_ms: item.id.enqueued_at().0,
         headers: Headers::decode(bytes).unwrap_or_default(),
     };
-    if message
-        .write_amqp_properties(properties, properties_max)
-        .is_err()
-    {
-        let message = FilaMessage {
-            headers: Headers::default(),
-            ..message
-        };
-        without_headers(properties, |out| {
-            message.write_amqp_properties(out, usize::MAX)
-        });
-    }
-    Message {
+    message.write_amqp_properties(properties, properties_max)?;
+    Ok(Message {
         names,
         properties,
         body: Content::new(item.form, bytes).payload().unwrap_or_default(),
-    }
+    })
 }
 
 /// A message of AMQP or FireMQ.
@@ -125,69 +118,26 @@ fn of_envelope<'a>(
     item: &DeliveryItem,
     properties_max: usize,
     (names, properties): (&'a mut Vec<u8>, &'a mut Vec<u8>),
-) -> Message<'a> {
+) -> Result<Message<'a>, Unfit> {
     let Some(envelope) = Envelope::read(batch.content(item)) else {
         names.extend_from_slice(&[0, 0]);
         properties.extend_from_slice(&[0, 0]);
-        return Message {
+        return Ok(Message {
             names,
             properties,
             body: &[],
-        };
+        });
     };
     let properties = if item.form == Form::Fire {
-        of_fire(&envelope, properties_max, properties);
-        properties
-    } else if envelope.properties.len() > properties_max {
-        shorten(envelope.properties, properties_max, properties);
+        let message = FireMessage::decode(envelope.properties);
+        write_amqp_properties(properties, &message, properties_max)?;
         properties
     } else {
         envelope.properties
     };
-    Message {
+    Ok(Message {
         names: envelope.names,
         properties,
         body: envelope.body,
-    }
-}
-
-/// Appends properties of AMQP without the history, or without all headers where that is too much.
-fn shorten(properties: &[u8], properties_max: usize, out: &mut Vec<u8>) {
-    let Ok(old) = Properties::decode(properties) else {
-        return out.extend_from_slice(&[0, 0]);
-    };
-    let mut headers = Vec::new();
-    let copied = TableWriter::new(&mut headers)
-        .copy_without(old.headers().unwrap_or_default(), &[b"x-death"]);
-    if let (Ok(()), Ok(headers)) = (copied, Table::new(&headers)) {
-        old.with(out, Property::Headers(headers));
-        if out.len() <= properties_max {
-            return;
-        }
-        out.clear();
-    }
-    old.without(out, PropertyKind::Headers);
-}
-
-/// Appends the properties of a message of FireMQ.
-fn of_fire(envelope: &Envelope<'_>, properties_max: usize, properties: &mut Vec<u8>) {
-    let message = FireMessage::decode(envelope.properties);
-    if write_amqp_properties(properties, &message, properties_max).is_err() {
-        let message = FireMessage {
-            headers: RawMap::default(),
-            ..message
-        };
-        without_headers(properties, |out| {
-            write_amqp_properties(out, &message, usize::MAX)
-        });
-    }
-}
-
-/// Writes properties again, after their headers were too large.
-fn without_headers<E>(properties: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) {
-    properties.clear();
-    if write(properties).is_err() {
-        properties.clear();
-        properties.extend_from_slice(&[0, 0]);
-    }
+    })
 }

@@ -6,7 +6,7 @@
 //! | AMQP | as published | as [`tanda_wire::mapping`] says |
 //! | Fila | "", the queue | headers as texts, the rest from what the broker knows |
 //!
-//! Headers that do not fit the frame beside the body are left out.
+//! What does not fit the peer's frames is not delivered to it.
 
 use std::borrow::Cow;
 
@@ -16,6 +16,7 @@ use tanda_wire::fila::headers::Headers;
 use tanda_wire::firemq::{Props, RawMap};
 use tanda_wire::mapping::{FilaMessage, FireMessage, write_fire_map, write_fire_props};
 
+use super::Unfit;
 use crate::envelope::Envelope;
 
 /// A message in FireMQ's terms.
@@ -40,17 +41,21 @@ pub(crate) struct FireScratch {
     headers: Vec<u8>,
 }
 
-/// A message of a batch. `frame_max` bounds its parts together.
+/// A message of a batch. `frame_max` bounds its headers; whether all of it fits a frame is seen
+/// when it is written.
+///
+/// # Errors
+/// The headers need more, or have no form here.
 #[inline]
 pub(crate) fn to_fire<'a>(
     batch: &'a DeliveryBatch,
     item: &DeliveryItem,
     frame_max: usize,
     scratch: &'a mut FireScratch,
-) -> FireForm<'a> {
+) -> Result<FireForm<'a>, Unfit> {
     let bytes = batch.content(item);
     match item.form {
-        Form::Fire => fire_form(&Envelope::read(bytes).unwrap_or_default()),
+        Form::Fire => Ok(fire_form(&Envelope::read(bytes).unwrap_or_default())),
         Form::Amqp => of_amqp(bytes, frame_max, scratch),
         Form::Fila => of_fila(batch, item, frame_max, scratch),
     }
@@ -69,25 +74,26 @@ pub(crate) fn fire_form<'a>(envelope: &Envelope<'a>) -> FireForm<'a> {
     }
 }
 
-fn of_amqp<'a>(bytes: &'a [u8], frame_max: usize, scratch: &'a mut FireScratch) -> FireForm<'a> {
+fn of_amqp<'a>(
+    bytes: &'a [u8],
+    frame_max: usize,
+    scratch: &'a mut FireScratch,
+) -> Result<FireForm<'a>, Unfit> {
     let FireScratch { props, headers } = scratch;
     props.clear();
     headers.clear();
     let envelope = Envelope::read(bytes).unwrap_or_default();
     let properties = Properties::decode(envelope.properties).unwrap_or_default();
     write_fire_props(props, &properties);
-    let headers_max = room(frame_max, props, envelope.body);
     let table = properties.headers().unwrap_or_default();
-    // Nothing was written when it is an error.
-    let written = write_fire_map(headers, table, headers_max);
-    debug_assert!(written.is_ok() || headers.is_empty(), "{written:?}");
-    FireForm {
+    write_fire_map(headers, table, frame_max)?;
+    Ok(FireForm {
         exchange: String::from_utf8_lossy(envelope.exchange),
         key: String::from_utf8_lossy(envelope.routing_key),
         props: Props::from_checked(props),
         headers: RawMap::from_checked(headers),
         body: envelope.body,
-    }
+    })
 }
 
 fn of_fila<'a>(
@@ -95,7 +101,7 @@ fn of_fila<'a>(
     item: &DeliveryItem,
     frame_max: usize,
     scratch: &'a mut FireScratch,
-) -> FireForm<'a> {
+) -> Result<FireForm<'a>, Unfit> {
     let FireScratch { props, headers } = scratch;
     props.clear();
     headers.clear();
@@ -107,22 +113,12 @@ fn of_fila<'a>(
         headers: Headers::decode(bytes).unwrap_or_default(),
     };
     message.write_fire_props(props);
-    let headers_max = room(frame_max, props, body);
-    let written = message.write_fire_headers(headers, headers_max);
-    debug_assert!(written.is_ok() || headers.is_empty(), "{written:?}");
-    FireForm {
+    message.write_fire_headers(headers, frame_max)?;
+    Ok(FireForm {
         exchange: Cow::Borrowed(""),
         key: Cow::Borrowed(&batch.queue),
         props: Props::from_checked(props),
         headers: RawMap::from_checked(headers),
         body,
-    }
-}
-
-/// Bytes of everything in a frame but body, props and headers: names of at most 255 bytes each, of
-/// which each may have become three, keys and numbers.
-const REST_BYTES: usize = 2_048;
-
-fn room(frame_max: usize, props: &[u8], body: &[u8]) -> usize {
-    frame_max.saturating_sub(props.len() + body.len() + REST_BYTES)
+    })
 }

@@ -3,15 +3,16 @@
 //! Head and body are written straight from the engine's buffers into the output. Messages of other
 //! doors are converted in between.
 
-use tanda_engine::{DeliveryBatch, DeliveryItem, Request, SettleItem, SettleQueue, Settlement};
+use tanda_engine::{DeliveryBatch, DeliveryItem, Request, SettleItem};
 use tanda_wire::firemq::consume::{Cancelled, Deliver, GetOk};
-use tanda_wire::firemq::frame::{FrameTooLarge, Framing, write_head};
+use tanda_wire::firemq::frame::{Framing, write_head};
 
 use super::fault::Fault;
 use super::link::Link;
 use super::open::Open;
 use super::outbound::clip;
-use crate::convert::{FireForm, FireScratch, to_fire};
+use crate::convert::{FireForm, FireScratch, Unfit, to_fire};
+use crate::own_settlements::OwnSettlements;
 use crate::unacked::HeldMessage;
 
 /// Where a message goes.
@@ -20,8 +21,6 @@ struct To {
     /// Subscription or request.
     number: u64,
     tag: u64,
-    /// The frame may be larger than the peer expects: the message is gone from its queue.
-    no_ack: bool,
     frame_max: u32,
 }
 
@@ -32,54 +31,41 @@ impl Open {
             return link.outbound.count_drained(batch.budget_bytes());
         };
         let (id, no_ack) = (sub.id, sub.no_ack);
-        let frame_max = link.frame_max;
-        let mut unfit = Vec::new();
+        let (frame_max, limit) = (link.frame_max, link.frame_limit());
+        let mut own = OwnSettlements::default();
         link.outbound.deliveries(batch.budget_bytes(), |out| {
             let mut scratch = FireScratch::default();
             for item in &batch.items {
                 let to = To {
                     number: id,
                     tag: self.last_tag + 1,
-                    no_ack,
-                    frame_max,
+                    frame_max: frame_max_of(item, (frame_max, no_ack)),
                 };
-                let message = to_fire(batch, item, frame_max as usize, &mut scratch);
-                if write_deliver(out, to, item, &message).is_err() {
-                    unfit.push(*item);
+                let message = to_fire(batch, item, to.frame_max as usize, &mut scratch);
+                let written = message.and_then(|it| write_deliver(out, to, item, &it));
+                if written.is_err() {
+                    own.unfit(batch, item, limit);
                     continue;
                 }
                 self.last_tag = to.tag;
-                if !no_ack {
+                if no_ack {
+                    own.sent(batch, item);
+                } else {
                     let held = held(batch, item, token);
                     self.unacked.push(to.tag, held);
                 }
             }
         });
-        if !unfit.is_empty() {
-            self.pass_over(link, batch, &unfit);
+        let unfit = own.unfit;
+        Self::settle_now(link, own.items);
+        if unfit > 0 {
             // The peer has not spent this credit.
+            self.pool_freed += i64::from(unfit) * i64::from(!no_ack);
             link.requests.push(Request::Grant {
                 sub: link.sub_id(token),
-                credit: u32::try_from(unfit.len()).unwrap_or(u32::MAX),
+                credit: unfit,
             });
         }
-    }
-
-    /// Messages that fit no frame stay in the queue, for others; the peer gets what is behind them.
-    fn pass_over(&mut self, link: &mut Link, batch: &DeliveryBatch, items: &[DeliveryItem]) {
-        self.pool_freed += i64::try_from(items.len()).unwrap_or(0);
-        let items = items.iter().map(|item| SettleItem {
-            queue: SettleQueue::Id(batch.queue_id),
-            id: item.id,
-            settlement: Settlement::Unfit {
-                consumer: batch.consumer,
-                deliveries: item.deliveries,
-                redrives: item.redrives,
-                pause_ms: self.unfit.pause_ms(item.id),
-            },
-        });
-        let items = items.collect();
-        Self::settle_now(link, items);
     }
 
     /// The broker ends a subscription. Who asked for that already hears the answer to it.
@@ -103,43 +89,46 @@ impl Open {
         }
     }
 
-    /// The answer to `get`; the message goes back when it does not fit a frame.
+    /// The answer to `get`.
+    ///
+    /// # Errors
+    /// The message fits no frame, and went back for others.
     pub(super) fn say_got(
         &mut self,
         link: &mut Link,
         (rid, no_ack): (u64, bool),
         batch: &DeliveryBatch,
         remaining: u64,
-    ) {
+    ) -> Result<(), Unfit> {
         let Some(item) = batch.items.first() else {
-            return;
+            return Ok(());
         };
         let to = To {
             number: rid,
             tag: self.last_tag + 1,
-            no_ack,
-            frame_max: link.frame_max,
+            frame_max: frame_max_of(item, (link.frame_max, no_ack)),
         };
         let mut scratch = FireScratch::default();
-        let message = to_fire(batch, item, link.frame_max as usize, &mut scratch);
-        let mut written = Ok(());
+        let message = to_fire(batch, item, to.frame_max as usize, &mut scratch);
+        let mut written = Err(Unfit);
         link.outbound.deliveries(batch.budget_bytes(), |out| {
-            written = write_got(out, to, (item, remaining), &message);
+            written = message.and_then(|it| write_got(out, to, (item, remaining), &it));
         });
+        let mut own = OwnSettlements::default();
         match written {
             Ok(()) => {
                 self.last_tag = to.tag;
-                if !no_ack {
-                    self.unacked
-                        .push(to.tag, held(batch, item, HeldMessage::GET));
+                if no_ack {
+                    own.sent(batch, item);
+                } else {
+                    let held = held(batch, item, HeldMessage::GET);
+                    self.unacked.push(to.tag, held);
                 }
             }
-            Err(error) => {
-                self.pass_over(link, batch, &batch.items);
-                let text = format!("the message is too large: {error}");
-                link.outbound.error(&Fault::precondition(text).of(rid));
-            }
+            Err(Unfit) => own.unfit(batch, item, link.frame_limit()),
         }
+        Self::settle_now(link, own.items);
+        written
     }
 
     /// Messages that the peer does not get.
@@ -152,6 +141,16 @@ impl Open {
         self.pool_freed += i64::try_from(items.len()).unwrap_or(0);
         let items = items.iter().map(|item| SettleItem::unsent(batch, item));
         Self::settle_now(link, items.collect());
+    }
+}
+
+/// The largest frame for a message. Of one that is gone from its queue the engine knows that it
+/// fits.
+fn frame_max_of(item: &DeliveryItem, (frame_max, no_ack): (u32, bool)) -> u32 {
+    if no_ack && !item.is_leased {
+        u32::MAX
+    } else {
+        frame_max
     }
 }
 
@@ -170,7 +169,7 @@ fn write_deliver(
     to: To,
     item: &DeliveryItem,
     message: &FireForm<'_>,
-) -> Result<(), FrameTooLarge> {
+) -> Result<(), Unfit> {
     let deliver = Deliver {
         sub: to.number,
         tag: to.tag,
@@ -180,8 +179,8 @@ fn write_deliver(
         props: message.props,
         headers: message.headers,
     };
-    let max = if to.no_ack { u32::MAX } else { to.frame_max };
-    write_head(out, Framing::Stream, &deliver, message.body.len(), max)?;
+    let body = message.body.len();
+    write_head(out, Framing::Stream, &deliver, body, to.frame_max)?;
     out.extend_from_slice(message.body);
     Ok(())
 }
@@ -191,7 +190,7 @@ fn write_got(
     to: To,
     (item, remaining): (&DeliveryItem, u64),
     message: &FireForm<'_>,
-) -> Result<(), FrameTooLarge> {
+) -> Result<(), Unfit> {
     let got = GetOk {
         rid: to.number,
         tag: to.tag,
@@ -202,8 +201,8 @@ fn write_got(
         props: message.props,
         headers: message.headers,
     };
-    let max = if to.no_ack { u32::MAX } else { to.frame_max };
-    write_head(out, Framing::Stream, &got, message.body.len(), max)?;
+    let body = message.body.len();
+    write_head(out, Framing::Stream, &got, body, to.frame_max)?;
     out.extend_from_slice(message.body);
     Ok(())
 }

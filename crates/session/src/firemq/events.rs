@@ -9,6 +9,7 @@ use super::link::Link;
 use super::open::Open;
 use super::pending::{Call, Waiting};
 use crate::answers::subscribe_refusal;
+use crate::convert::Unfit;
 
 impl Open {
     /// Takes one event. Those of requests and subscriptions that ended meanwhile are ignored.
@@ -98,7 +99,12 @@ impl Open {
             }
         };
         match got.batch.as_ref().filter(|batch| !batch.items.is_empty()) {
-            Some(batch) => self.say_got(link, (rid, no_ack), batch, got.remaining),
+            Some(batch) => {
+                if self.say_got(link, (rid, no_ack), batch, got.remaining) == Err(Unfit) {
+                    // The next one may fit.
+                    Self::ask_get(link, rid, (no_ack, queue));
+                }
+            }
             None => link.outbound.frame(&OkReply {
                 rid,
                 empty: true,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tanda_engine::{AdminRequest, ConnId, Millis, ReplyTo, Request, SubId, VhostId};
+use tanda_engine::{AdminRequest, ConnId, FrameLimit, Millis, ReplyTo, Request, SubId, VhostId};
 
 use super::config::FireConfig;
 use super::fault::Fault;
@@ -41,6 +41,11 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// What the engine is told of the agreed size of frames.
+    pub(super) const fn frame_limit(&self) -> FrameLimit {
+        FrameLimit::fire(self.frame_max)
+    }
+
     /// Whether another frame may be decoded.
     pub(super) fn has_room(&self) -> bool {
         self.pending.len() < self.config.requests_in_flight_max

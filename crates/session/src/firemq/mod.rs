@@ -54,7 +54,6 @@ mod replies;
 mod settle;
 mod subscribe;
 mod topology;
-mod unfit;
 
 #[cfg(test)]
 mod tests;

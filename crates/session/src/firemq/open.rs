@@ -12,7 +12,6 @@ use super::fault::Fault;
 use super::link::Link;
 use super::pending::Batch;
 use super::subscribe::Subs;
-use super::unfit::Unfit;
 use crate::heartbeat::Heartbeat;
 use crate::permits::Written;
 use crate::unacked::Unacked;
@@ -43,7 +42,6 @@ pub(super) struct Open {
     pub(super) settled: Vec<SettleItem>,
     /// How many messages of subscriptions were settled in this read.
     pub(super) pool_freed: i64,
-    pub(super) unfit: Unfit,
     /// The engine was told how many messages the peer may hold.
     pub(super) has_pool: bool,
     /// It asked for queues of its own, which have to be gone when it is closed.
@@ -69,7 +67,6 @@ impl Open {
             confirms: Confirms::default(),
             settled: Vec::new(),
             pool_freed: 0,
-            unfit: Unfit::default(),
             has_pool: false,
             has_own_queues: false,
             written: None,

@@ -154,6 +154,7 @@ impl Open {
                 LeaseMode::Connection
             },
             ack_timeout_ms: link.config.ack_timeout_ms.filter(|_| !no_ack),
+            frame_limit: link.frame_limit(),
             priority,
             exclusive: subscribe.exclusive,
             tag,
@@ -240,10 +241,17 @@ impl Open {
             return Err(Fault::precondition(text));
         }
         self.flush(link);
+        Self::ask_get(link, get.rid, (get.no_ack, queue));
+        Ok(())
+    }
+
+    /// Asks for the next message that fits a frame, as far as is known.
+    pub(super) fn ask_get(link: &mut Link, rid: u64, (no_ack, queue): (bool, String)) {
         let spec = GetSpec {
             vhost: link.vhost,
             queue: queue.clone(),
-            take: if get.no_ack {
+            frame_limit: link.frame_limit(),
+            take: if no_ack {
                 Take::NoAck
             } else {
                 Take::Held {
@@ -252,15 +260,11 @@ impl Open {
             },
         };
         let token = link.pending.insert(Waiting::Call {
-            rid: get.rid,
-            call: Call::Get {
-                no_ack: get.no_ack,
-                queue,
-            },
+            rid,
+            call: Call::Get { no_ack, queue },
         });
         let reply = link.reply_to(token);
         link.requests.push(Request::Get { reply, spec });
-        Ok(())
     }
 }
 

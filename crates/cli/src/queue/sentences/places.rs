@@ -18,6 +18,10 @@ impl Place<'_> {
         printable(found.unwrap_or_default().as_bytes())
     }
 
+    fn is(self, field: &str) -> bool {
+        self.0.get(field).and_then(Value::as_bool) == Some(true)
+    }
+
     fn number(self, field: &str) -> Option<u64> {
         self.0.get(field).and_then(Value::as_u64)
     }
@@ -148,8 +152,14 @@ fn ready(who: &str, place: Place<'_>) -> String {
             grouped(keys)
         ),
     };
+    let unfit = match place.is("unfit") {
+        true => {
+            " It fits no frame of any consumer of the queue: it waits for one with larger ones."
+        }
+        false => "",
+    };
     format!(
-        "{who} is ready: {} of {group} {verb} before it, and {turns}.",
+        "{who} is ready: {} of {group} {verb} before it, and {turns}.{unfit}",
         counted(ahead, "message")
     )
 }

@@ -159,11 +159,11 @@ fn parked_messages_tell_why_and_what_helps() {
 #[test]
 fn a_message_that_a_door_cannot_carry_is_named() {
     let counts = json!({"depth": 1, "ready": 0, "delayed": 1});
-    let sentences = queue(counts, json!({"last_unfit_message": "0190a1b2"}));
-    let told = sentences
-        .iter()
-        .any(|it| it.starts_with("Message 0190a1b2 does not fit a frame of FireMQ"));
-    assert!(told, "{sentences:?}");
+    let unfit = json!({"unfit_messages": 2, "first_unfit_message": "0190a1b2"});
+    let sentences = queue(counts, unfit);
+    let told = "2 messages fit no frame of any consumer of this queue: a consumer with larger \
+        frames, or of Fila, takes them. The first of them that is ready is 0190a1b2.";
+    assert!(sentences.iter().any(|it| it == told), "{sentences:?}");
 }
 
 #[test]
@@ -197,6 +197,10 @@ fn every_place_of_a_message_is_told() {
             "failed 2 times, and the on_failure script",
         ),
         (json!({"place": "redriving"}), "is on its way back"),
+        (
+            json!({"place": "ready", "unfit": true}),
+            "takes turns with it. It fits no frame of any consumer of the queue",
+        ),
         (json!({"place": "elsewhere"}), "does not know: elsewhere"),
     ];
     for (place, said) in cases {

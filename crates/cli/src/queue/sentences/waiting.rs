@@ -174,10 +174,23 @@ impl View<'_> {
     }
 
     fn passed_over(&self) -> Option<String> {
-        let id = self.answer.get("last_unfit_message")?.as_str()?;
+        let count = self.number("/unfit_messages");
+        if count == 0 {
+            return None;
+        }
+        let id = self.answer.get("first_unfit_message");
+        let first = id.and_then(Value::as_str).map_or_else(String::new, |id| {
+            format!(" The first of them that is ready is {id}.")
+        });
+        let (verb, them) = if count == 1 {
+            ("fits", "it")
+        } else {
+            ("fit", "them")
+        };
         Some(format!(
-            "Message {id} does not fit a frame of FireMQ: it was not given to a consumer of that \
-             door, and is offered again from time to time; consumers of other doors take it.",
+            "{} {verb} no frame of any consumer of this queue: a consumer with larger frames, or \
+             of Fila, takes {them}.{first}",
+            counted(count, "message"),
         ))
     }
 

@@ -1,8 +1,8 @@
 //! Consumers: their terms, their answers, their ends.
 
 use tanda_engine::{
-    AdminReply, AdminRequest, Event, Held, LeaseMode, MissingThrottleKey, Request, Settlement,
-    SubscribeError, SubscribeSpec, SubscriptionEnd, TopologyCode,
+    AdminReply, AdminRequest, Event, FrameLimit, Held, LeaseMode, MissingThrottleKey, Request,
+    Settlement, SubscribeError, SubscribeSpec, SubscriptionEnd, TopologyCode,
 };
 use tanda_wire::amqp::{Table, TableWriter, Value, basic, channel};
 
@@ -40,6 +40,7 @@ fn a_consumers_terms_are_what_it_asked_for() {
         pool: Some(1),
         lease: LeaseMode::Connection,
         ack_timeout_ms: Some(1_800_000),
+        frame_limit: FrameLimit::Amqp(131_072),
         tag: "c".to_owned(),
         ..SubscribeSpec::default()
     };
@@ -62,6 +63,7 @@ fn a_consumers_terms_are_what_it_asked_for() {
         lease: LeaseMode::NoAck,
         priority: -7,
         exclusive: true,
+        frame_limit: FrameLimit::Amqp(131_072),
         tag: "d".to_owned(),
         ..SubscribeSpec::default()
     };

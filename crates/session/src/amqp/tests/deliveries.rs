@@ -1,6 +1,9 @@
 //! Messages on their way out.
 
-use tanda_engine::{Event, Form, GetError, Got, Request};
+use tanda_engine::{
+    Event, Form, FrameLimit, GetError, Got, MessageId, Request, SettleBatch, SettleItem,
+    Settlement, Take,
+};
 use tanda_wire::amqp::{
     Properties, Property, PropertyValues, Table, TableWriter, Value, basic, channel,
 };
@@ -285,8 +288,22 @@ fn a_message_of_firemq_keeps_exchange_key_and_what_has_a_place() {
     }
 }
 
+/// The numbers of the messages that a batch of settlements hands back as unfit for such frames.
+fn unfit(batch: &SettleBatch, limit: FrameLimit) -> Vec<MessageId> {
+    let is_unfit = |item: &&SettleItem| {
+        let settlement = item.settlement;
+        matches!(settlement, Settlement::Unfit { frame_limit, .. } if frame_limit == limit)
+    };
+    batch
+        .items
+        .iter()
+        .filter(is_unfit)
+        .map(|it| it.id)
+        .collect()
+}
+
 #[test]
-fn headers_that_fit_no_frame_stay_behind() {
+fn a_message_whose_headers_fit_no_frame_is_for_others() {
     let mut content = b"\0\x03".to_vec();
     for name in ["a", "b", "c"] {
         content.extend_from_slice(b"\0\x01");
@@ -295,9 +312,13 @@ fn headers_that_fit_no_frame_stay_behind() {
         content.extend_from_slice(&vec![b'z'; 60_000]);
     }
     content.extend_from_slice(b"\0\0\0\x03abc");
-    let (properties, lines) = delivered(Form::Fila, content);
-    assert_eq!(lines[2], "1 body abc");
-    assert!(!properties.contains('='), "{}", properties.len());
+    let mut peer = Peer::open();
+    let token = peer.consume_q();
+    let batch = deliveries_of(1, Form::Fila, &[content]);
+    peer.event(Event::Delivery { token, batch });
+    assert_eq!(peer.lines(), [""; 0]);
+    let (_, batch) = peer.settled();
+    assert_eq!(unfit(&batch, FrameLimit::Amqp(131_072)), [id(1)]);
 }
 
 /// Properties of a content type and these headers.
@@ -313,52 +334,127 @@ fn with_headers(write: impl FnOnce(&mut TableWriter<'_>)) -> Vec<u8> {
     properties
 }
 
-#[test]
-fn pitfall_9_headers_that_outgrew_the_frames_of_a_client_stay_behind() {
+const SMALLEST: FrameLimit = FrameLimit::Amqp(4096);
+
+/// A peer with the smallest frames.
+fn with_small_frames() -> Peer {
     let mut peer = Peer::tuned(tanda_wire::amqp::connection::TuneOk {
         frame_max: 4096,
         ..TUNE_OK
     });
     peer.open_channel(1);
+    peer
+}
+
+/// A content whose properties have this many bytes.
+fn of_properties(bytes: usize) -> Vec<u8> {
+    let of_text = |text: &str| {
+        with_headers(|out| {
+            out.value(short("x-death"), &Value::text(text));
+        })
+    };
+    let properties = of_text(&"d".repeat(bytes - of_text("").len()));
+    assert_eq!(properties.len(), bytes);
+    envelope("", "q", &properties, b"x")
+}
+
+#[test]
+fn pitfall_9_headers_that_outgrew_the_frames_of_a_client_keep_the_message_from_it() {
+    let mut peer = with_small_frames();
     let token = peer.consume_q();
-    let history = |out: &mut TableWriter<'_>, bytes: usize| {
-        out.array(short("x-death"), |deaths| {
-            deaths.value(&Value::text(&"d".repeat(bytes)));
-        });
-    };
-    let own = |out: &mut TableWriter<'_>, bytes: usize| {
-        out.value(short("own"), &Value::text(&"o".repeat(bytes)));
-    };
-    let whole = with_headers(|out| {
-        history(out, 3_000);
-        own(out, 100);
-    });
-    let grown = with_headers(|out| {
-        own(out, 100);
-        history(out, 4_000);
-    });
-    let huge = with_headers(|out| {
-        own(out, 5_000);
-        history(out, 4_000);
-    });
-    let contents = [whole.clone(), grown, huge].map(|it| envelope("", "q", &it, b"x"));
+    // 8 bytes of the frame and 12 of the header.
+    let contents = [4076, 4077, 200].map(of_properties);
     let batch = deliveries_of(1, Form::Amqp, &contents);
     peer.event(Event::Delivery { token, batch });
-    let header = |properties: &[u8]| format!("1 header 1 {}", properties.escape_ascii());
-    let body = || "1 body x".to_owned();
-    let expected = [
-        deliver(1, false, "", "q"),
-        header(&whole),
-        body(),
-        // The history goes first, then all of them.
-        deliver(2, false, "", "q"),
-        header(&with_headers(|out| own(out, 100))),
-        body(),
-        deliver(3, false, "", "q"),
-        header(b"\x80\x00\x01t"),
-        body(),
-    ];
-    assert_eq!(peer.lines(), expected);
+    let lines = peer.lines();
+    let methods: Vec<_> = lines.iter().step_by(3).map(String::as_str).collect();
+    let expected = [deliver(1, false, "", "q"), deliver(2, false, "", "q")];
+    assert_eq!(methods, expected);
+    let requests = peer.requests();
+    let [
+        Request::Settle { batch, .. },
+        Request::Grant { credit: 1, .. },
+    ] = &requests[..]
+    else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(unfit(batch, SMALLEST), [id(2)]);
+    assert_eq!(batch.items.len(), 1);
+}
+
+#[test]
+fn pitfall_9_what_a_delivery_adds_counts_too() {
+    let mut peer = with_small_frames();
+    let token = peer.consume_q();
+    let mut batch = deliveries_of(1, Form::Amqp, &[of_properties(4076)]);
+    batch.counts_returns = true;
+    batch.items[0].deliveries = 2;
+    peer.event(Event::Delivery { token, batch });
+    assert_eq!(peer.lines(), [""; 0]);
+    let (_, batch) = peer.settled();
+    assert_eq!(unfit(&batch, SMALLEST), [id(1)]);
+}
+
+#[test]
+fn pitfall_9_a_get_is_answered_with_the_next_message_that_fits() {
+    for no_ack in [false, true] {
+        let mut peer = with_small_frames();
+        let get = basic::Get {
+            queue: short("q"),
+            no_ack,
+        };
+        peer.say(1, get);
+        let Request::Get { reply, .. } = peer.request() else {
+            panic!("no get");
+        };
+        let mut batch = deliveries_of(1, Form::Amqp, &[of_properties(4077)]);
+        batch.items[0].is_leased = true;
+        let result = Ok(Got {
+            batch: Some(batch),
+            remaining: 1,
+        });
+        let token = reply.token;
+        peer.event(Event::Got { token, result });
+        assert_eq!(peer.lines(), [""; 0]);
+        let requests = peer.requests();
+        let [Request::Settle { batch, .. }, Request::Get { reply, spec }] = &requests[..] else {
+            panic!("{requests:?}")
+        };
+        assert_eq!(unfit(batch, SMALLEST), [id(1)]);
+        assert_eq!(spec.frame_limit, SMALLEST);
+        assert_eq!(spec.take == Take::NoAck, no_ack);
+        let token = reply.token;
+        let result = Ok(Got::default());
+        peer.event(Event::Got { token, result });
+        assert_eq!(peer.lines().len(), 1);
+    }
+}
+
+#[test]
+fn pitfall_9_without_acks_what_may_not_fit_is_settled_when_it_was_sent_or_not() {
+    let mut peer = with_small_frames();
+    let consume = basic::Consume {
+        queue: short("q"),
+        consumer_tag: short("c"),
+        no_ack: true,
+        ..basic::Consume::default()
+    };
+    let token = peer.consume(1, consume);
+    let mut batch = deliveries_of(1, Form::Amqp, &[4076, 4077, 100].map(of_properties));
+    for item in batch.items.iter_mut().take(2) {
+        item.is_leased = true;
+    }
+    peer.event(Event::Delivery { token, batch });
+    assert_eq!(peer.lines().len(), 6);
+    let requests = peer.requests();
+    let [Request::Settle { batch, .. }] = &requests[..] else {
+        panic!("{requests:?}")
+    };
+    assert_eq!(unfit(batch, SMALLEST), [id(2)]);
+    let [sent, _] = &batch.items[..] else {
+        panic!("{batch:?}")
+    };
+    assert_eq!((sent.id, sent.settlement), (id(1), Settlement::Ack));
 }
 
 #[test]

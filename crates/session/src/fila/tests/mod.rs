@@ -306,6 +306,7 @@ fn deliveries(payloads: &[&[u8]]) -> DeliveryBatch {
             len: u32::try_from(content.len()).unwrap(),
             form: tanda_engine::Form::Fila,
             has_attributes: false,
+            is_leased: true,
             chunk: 0,
             start: u32::try_from(chunk.len()).unwrap(),
             fairness_key: Span { start: 0, len: 6 },

@@ -1,6 +1,8 @@
 //! `deliver`, `get` and `get_ok`.
 
-use tanda_engine::{Event, Form, GetError, Got, Request, Settlement, Take, TopologyCode};
+use tanda_engine::{
+    Event, Form, FrameLimit, GetError, Got, Request, SettleItem, Settlement, Take, TopologyCode,
+};
 use tanda_wire::firemq::consume::{Get, Subscribe};
 use tanda_wire::firemq::{Properties, Value};
 
@@ -206,6 +208,20 @@ fn what_is_got_and_held_is_bounded() {
     getting(&mut peer, &no_ack);
 }
 
+/// What the engine is told of frames of 1000 bytes.
+const LIMIT: FrameLimit = FrameLimit::Fire(960);
+
+fn is_unfit(item: &SettleItem, number: u64) -> bool {
+    let is_so = matches!(
+        item.settlement,
+        Settlement::Unfit {
+            frame_limit: LIMIT,
+            ..
+        }
+    );
+    is_so && item.id == id(number)
+}
+
 #[test]
 fn a_message_larger_than_a_frame_is_passed_over_and_stays_for_others() {
     for form in [Form::Fire, Form::Amqp] {
@@ -230,33 +246,61 @@ fn a_message_larger_than_a_frame_is_passed_over_and_stays_for_others() {
         let [item] = &batch.items[..] else {
             panic!("{batch:?}")
         };
-        let Settlement::Unfit { pause_ms, .. } = item.settlement else {
-            panic!("{item:?}")
-        };
-        assert_eq!((item.id, pause_ms), (id(2), 1_000));
+        assert!(is_unfit(item, 2), "{item:?}");
     }
 }
 
 #[test]
-fn a_message_larger_than_a_frame_is_got_by_others() {
+fn headers_that_have_no_room_in_a_frame_keep_the_message_from_the_peer() {
+    let mut content = b"\0\x01\0\x01h".to_vec();
+    content.extend_from_slice(&1_000_u16.to_be_bytes());
+    content.extend_from_slice(&[b'z'; 1_000]);
+    content.extend_from_slice(b"\0\0\0\x03abc");
     let mut peer = small_frames();
-    let token = getting(&mut peer, &GET);
-    let content = envelope("ex", "key", &kept(false, b"", b""), &[b'x'; 1_000]);
-    let batch = deliveries_of(1, Form::Fire, &[content]);
-    let result = Ok(Got {
-        batch: Some(batch),
-        remaining: 0,
-    });
-    peer.event(got(token, result));
-    let lines = peer.lines();
-    let start = "error rid=8 code=406 msg=the message is too large: a frame of ";
-    assert!(lines[0].starts_with(start), "{lines:?}");
-    let (_, batch) = peer.settled();
-    assert_eq!(batch.items[0].id, id(1));
+    let token = peer.subscribe_q();
+    let batch = deliveries_of(1, Form::Fila, &[content]);
+    peer.event(Event::Delivery { token, batch });
+    assert_eq!(peer.lines(), [""; 0]);
+    let requests = peer.requests();
+    let Some(Request::Settle { batch, .. }) = requests.first() else {
+        panic!("{requests:?}")
+    };
+    assert!(is_unfit(&batch.items[0], 1), "{batch:?}");
 }
 
 #[test]
-fn one_that_is_gone_from_its_queue_is_sent_however_large() {
+fn a_get_is_answered_with_the_next_message_that_fits() {
+    for no_ack in [false, true] {
+        let mut peer = small_frames();
+        let get = Get { no_ack, ..GET };
+        let token = getting(&mut peer, &get);
+        let content = envelope("ex", "key", &kept(false, b"", b""), &[b'x'; 1_000]);
+        let mut batch = deliveries_of(1, Form::Fire, &[content]);
+        batch.items[0].is_leased = true;
+        let result = Ok(Got {
+            batch: Some(batch),
+            remaining: 1,
+        });
+        peer.event(got(token, result));
+        assert_eq!(peer.lines(), [""; 0]);
+        let requests = peer.requests();
+        let [Request::Settle { batch, .. }, Request::Get { reply, spec }] = &requests[..] else {
+            panic!("{requests:?}")
+        };
+        assert!(is_unfit(&batch.items[0], 1), "{batch:?}");
+        assert_eq!(spec.frame_limit, LIMIT);
+        assert_eq!(spec.take == Take::NoAck, no_ack);
+        let nothing = Ok(Got {
+            batch: None,
+            remaining: 1,
+        });
+        peer.event(got(reply.token, nothing));
+        assert_eq!(peer.lines(), ["ok rid=8 empty=true"]);
+    }
+}
+
+#[test]
+fn one_that_is_gone_from_its_queue_is_sent() {
     let mut peer = small_frames();
     let token = peer.subscribe(&Subscribe {
         no_ack: true,
@@ -265,6 +309,37 @@ fn one_that_is_gone_from_its_queue_is_sent_however_large() {
     let batch = large(Form::Fire);
     peer.event(Event::Delivery { token, batch });
     assert_eq!(peer.lines().len(), 3);
+    assert_eq!(peer.requests().len(), 0);
+}
+
+#[test]
+fn without_acks_one_that_may_not_fit_is_settled_when_it_was_sent_or_not() {
+    let mut peer = small_frames();
+    let token = peer.subscribe(&Subscribe {
+        no_ack: true,
+        ..to_q(1)
+    });
+    let mut batch = large(Form::Fire);
+    for item in &mut batch.items {
+        item.is_leased = true;
+    }
+    peer.event(Event::Delivery { token, batch });
+    assert_eq!(peer.lines().len(), 2);
+    let requests = peer.requests();
+    let [
+        Request::Settle { batch, .. },
+        Request::Grant { credit: 1, .. },
+    ] = &requests[..]
+    else {
+        panic!("{requests:?}")
+    };
+    let [first, second, third] = &batch.items[..] else {
+        panic!("{batch:?}")
+    };
+    assert!(is_unfit(second, 2), "{second:?}");
+    for (item, number) in [(first, 1), (third, 3)] {
+        assert_eq!((item.id, item.settlement), (id(number), Settlement::Ack));
+    }
 }
 
 #[test]

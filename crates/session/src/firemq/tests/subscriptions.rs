@@ -1,8 +1,8 @@
 //! `subscribe`, `unsubscribe`, `credit`, `cancelled`.
 
 use tanda_engine::{
-    AdminRequest, Event, Held, LeaseMode, PoolChange, Request, SubscribeError, SubscribeSpec,
-    SubscriptionEnd,
+    AdminRequest, Event, FrameLimit, Held, LeaseMode, PoolChange, Request, SubscribeError,
+    SubscribeSpec, SubscriptionEnd,
 };
 use tanda_wire::firemq::consume::{Ack, Credit, Subscribe, Unsubscribe};
 use tanda_wire::firemq::writer::{ArrayWriter, MapWriter};
@@ -46,6 +46,7 @@ fn a_subscription_is_asked_for_as_it_says_and_answered_with_ok() {
         ack_timeout_ms: Some(30 * 60 * 1_000),
         priority: -5,
         exclusive: true,
+        frame_limit: FrameLimit::Fire(16 << 20),
         tag: "worker".to_owned(),
         throttles: Vec::new(),
     };
