@@ -313,9 +313,10 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// The path of a queue.
-pub(crate) fn queue_path(name: &str) -> String {
-    format!("/api/tanda/queues/{}", segment(name))
+/// The path of a queue of a virtual host.
+pub(crate) fn queue_path(vhost: &str, name: &str) -> String {
+    let (vhost, name) = (segment(vhost), segment(name));
+    format!("/api/tanda/vhosts/{vhost}/queues/{name}")
 }
 
 /// A name as one segment of a path, percent-encoded (RFC 3986, section 2).
@@ -364,7 +365,9 @@ mod tests {
 
     #[test]
     fn names_are_encoded_into_one_path_segment() {
-        assert_eq!(queue_path("a.b-c"), "/api/tanda/queues/a.b-c");
-        assert_eq!(queue_path("a/b ü?"), "/api/tanda/queues/a%2Fb%20%C3%BC%3F");
+        let path = "/api/tanda/vhosts/%2F/queues/a.b-c";
+        assert_eq!(queue_path("/", "a.b-c"), path);
+        let path = "/api/tanda/vhosts/v%201/queues/a%2Fb%20%C3%BC%3F";
+        assert_eq!(queue_path("v 1", "a/b ü?"), path);
     }
 }

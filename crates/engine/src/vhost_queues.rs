@@ -6,7 +6,10 @@ use crate::engine::{Cx, Engine};
 use crate::jobs::{Job, Work};
 use crate::queue::Queue;
 use crate::queues::QueueIndex;
-use crate::{AdminReply, QueueCounts, QueueKind, ReplyTo, TopologyCode, TopologyError, VhostId};
+use crate::{
+    AdminReply, QueueConfig, QueueCounts, QueueDetails, QueueKind, ReplyTo, TopologyCode,
+    TopologyError, VhostId,
+};
 
 /// Queues looked at in one slice: well below a millisecond.
 const SLICE_QUEUES: QueueIndex = 1024;
@@ -90,7 +93,24 @@ impl Engine {
 fn info(queue: &Queue) -> QueueInfo {
     let name = queue.identity.name.to_string();
     let counts = queue.counts();
-    if let Some(policy) = &queue.config.amqp {
+    info_of((name, queue.is_dead_letter()), &queue.config, counts)
+}
+
+impl QueueDetails {
+    /// As the list of its virtual host has it.
+    #[must_use]
+    pub fn info(self) -> QueueInfo {
+        let is_dead_letter = self.parent.is_some();
+        info_of((self.name, is_dead_letter), &self.config, self.counts)
+    }
+}
+
+fn info_of(
+    (name, is_dead_letter): (String, bool),
+    config: &QueueConfig,
+    counts: QueueCounts,
+) -> QueueInfo {
+    if let Some(policy) = &config.amqp {
         return QueueInfo {
             name,
             origin: QueueOrigin::Declared,
@@ -102,7 +122,7 @@ fn info(queue: &Queue) -> QueueInfo {
             counts,
         };
     }
-    let origin = if queue.is_dead_letter() {
+    let origin = if is_dead_letter {
         QueueOrigin::DeadLetters
     } else {
         QueueOrigin::Created

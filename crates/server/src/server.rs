@@ -20,7 +20,9 @@ use crate::{
     clock::{Clock, wall_now},
     config::Config,
     data_dir::{DataDir, DataDirError},
-    definitions, door, freed_memory, http,
+    definitions,
+    disk::RealDisk,
+    door, freed_memory, http,
     keys::{self, BootstrapError},
     listen::{self, Listening, Service},
     node_key::NodeKey,
@@ -136,7 +138,7 @@ impl Server {
         let crier = server.shard.crier().clone();
         let calling = crier.run(server.shard.clone(), server.stop.subscribe());
         server.helpers.spawn(calling);
-        server.watch_disk(&config).map_err(StartError::DataDir)?;
+        let disk = server.watch_disk(&config).map_err(StartError::DataDir)?;
         server.helpers.spawn(freed_memory::give_back());
         let (asker, mailbox) = Asker::connect(&server.shard);
         server.helpers.spawn(asker.clone().serve(mailbox));
@@ -154,19 +156,21 @@ impl Server {
             authenticator: Arc::new(authenticator),
             asker,
             node_key: Arc::new(node_key),
+            disk,
         };
         server.open(config, inside, sockets);
         Ok(server)
     }
 
-    fn watch_disk(&mut self, config: &Config) -> Result<(), DataDirError> {
+    fn watch_disk(&mut self, config: &Config) -> Result<Arc<RealDisk>, DataDirError> {
         let disk = Arc::new(self.data_dir.shard()?);
-        let free = move || disk.free_bytes();
+        let watched = Arc::clone(&disk);
+        let free = move || watched.free_bytes();
         let alarms = self.shard.alarms().clone();
         let least = settings::disk_alarm(config);
         let watching = alarms::watch_disk(free, (least, alarms::DISK_EVERY), alarms);
         self.helpers.spawn(watching);
-        Ok(())
+        Ok(disk)
     }
 
     fn open(&mut self, config: Arc<Config>, inside: Inside, sockets: Sockets) {
@@ -176,6 +180,7 @@ impl Server {
             authenticator,
             asker,
             node_key,
+            disk,
         } = inside;
         let audit = Arc::new(Audit::default());
         let commons = door::Commons {
@@ -223,7 +228,7 @@ impl Server {
             places: Arc::clone(&connections),
         });
         let shard = self.shard.clone();
-        let door = |places| http::Door {
+        let door = |places, listeners| http::Door {
             principals: shard.principals(),
             authenticator,
             shard,
@@ -234,6 +239,8 @@ impl Server {
             audit,
             fila: connections,
             connections: places,
+            listeners,
+            disk,
         };
         self.open_http(&config, http, door, over_web);
     }
@@ -242,14 +249,17 @@ impl Server {
         &mut self,
         config: &Config,
         sockets: SocketPair,
-        door: impl FnOnce(Arc<Tally>) -> http::Door,
+        door: impl FnOnce(Arc<Tally>, Vec<http::Listener>) -> http::Door,
         fire: Option<http::Fire>,
     ) {
         if sockets.iter().all(Option::is_none) {
             return;
         }
         let places = Tally::new(HTTP_CONNECTIONS_MAX);
-        let door = door(Arc::clone(&places));
+        let http = sockets.iter().flatten().map(|it| (it.door, it.addr));
+        let all = self.addresses.iter().copied().chain(http);
+        let listeners = all.map(|(door, addr)| http::Listener { door, addr });
+        let door = door(Arc::clone(&places), listeners.collect());
         let http = Arc::new(http::Server::new(door, fire));
         for socket in sockets.into_iter().flatten() {
             let places = (Arc::clone(&places), "256 connections");
@@ -356,9 +366,10 @@ struct Inside {
     authenticator: Arc<Authenticator>,
     asker: Asker,
     node_key: Arc<NodeKey>,
+    disk: Arc<RealDisk>,
 }
 
-fn recover(config: &Config, data_dir: &DataDir) -> Result<Node<crate::disk::RealDisk>, StartError> {
+fn recover(config: &Config, data_dir: &DataDir) -> Result<Node<RealDisk>, StartError> {
     let disk = data_dir.shard().map_err(StartError::DataDir)?;
     let settings = settings::node(config, data_dir.log_id());
     Node::open_with_progress(Arc::new(disk), settings, wall_now(), &mut |progress| {

@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 use tanda_client::{MessageId, admin::ThrottleStats};
 
-use super::sentences;
+use super::{sentences, vhost::VhostArgs};
 use crate::{
     failure::Failure,
     http_door::queue_path,
@@ -23,6 +23,8 @@ pub(crate) struct ExplainArgs {
     /// A message, by the ID that `send` printed
     message: Option<MessageId>,
     #[command(flatten)]
+    vhost: VhostArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
@@ -30,14 +32,18 @@ pub(super) async fn run(args: ExplainArgs, before: TargetArgs) -> Result<(), Fai
     let name = args.name;
     let target = args.target.or(before);
     let query = args.message.map(|id| format!("?message={id}"));
-    let path = format!("{}/explain{}", queue_path(&name), query.unwrap_or_default());
+    let queue = queue_path(args.vhost.name(), &name);
+    let path = format!("{queue}/explain{}", query.unwrap_or_default());
     let answer = target.http()?.read(&path).await?;
     let mut out = Output::new();
     if target.json {
         out.document(&answer)?;
     } else {
         let throttles = match answer.pointer("/counts/throttled").and_then(Value::as_u64) {
-            Some(1..) if args.message.is_none() => throttles(&target, &name).await?,
+            // Fila tells of them, which knows the queues of one virtual host.
+            Some(1..) if args.message.is_none() && args.vhost.is_root() => {
+                throttles(&target, &name).await?
+            }
             Some(_) | None => Vec::new(),
         };
         for sentence in sentences::of(&answer, &throttles, args.message, moments::now_ms()) {

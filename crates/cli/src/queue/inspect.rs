@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tanda_client::admin::{FairnessKeyStats, ThrottleSummary};
 
+use super::vhost::VhostArgs;
 use crate::{
     durations,
     failure::Failure,
@@ -12,7 +13,7 @@ use crate::{
     key_parts, moments,
     output::{Output, printable},
     table::{Table, counted, grouped},
-    target::TargetArgs,
+    target::{Target, TargetArgs},
     throttle::{limits, summary_json},
 };
 
@@ -27,26 +28,29 @@ pub(crate) struct InspectArgs {
     #[arg(long)]
     show_scripts: bool,
     #[command(flatten)]
+    vhost: VhostArgs,
+    #[command(flatten)]
     target: TargetArgs,
 }
 
 pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Failure> {
     let name = args.name;
     let target = args.target.or(before);
-    let mut details = target.http()?.read(&queue_path(&name)).await?;
-    let admin = target.connect().await?.admin();
-    let stats = admin
-        .queue_stats(&name)
-        .await
-        .map_err(|error| Failure::request(format!("read the counts of queue {name:?}"), &error))?;
-    let mut keys = stats.fairness_keys;
+    let path = queue_path(args.vhost.name(), &name);
+    let mut details = target.http()?.read(&path).await?;
+    let (mut keys, throttles) = if args.vhost.is_root() {
+        of_fila(&target, &name).await?
+    } else {
+        let stats = target.http()?.read(&format!("{path}/stats")).await?;
+        (keys(&stats), Vec::new())
+    };
     keys.sort_by(|a, b| b.pending.cmp(&a.pending).then_with(|| a.key.cmp(&b.key)));
     let mut out = Output::new();
     if target.json {
         if let Some(fields) = details.as_object_mut() {
             let keys = keys.iter().map(key_json).collect();
             fields.insert("fairness_keys".to_owned(), keys);
-            let throttles = stats.throttles.iter().map(summary_json).collect();
+            let throttles = throttles.iter().map(summary_json).collect();
             fields.insert("throttles".to_owned(), throttles);
         }
         out.document(&details)?;
@@ -55,9 +59,9 @@ pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Fai
     for (label, value) in facts(&details) {
         out.line(format_args!("{label:<22}{value}"))?;
     }
-    if !stats.throttles.is_empty() {
+    if !throttles.is_empty() {
         out.line("")?;
-        out.line(throttles_table(&stats.throttles))?;
+        out.line(throttles_table(&throttles))?;
     }
     if !keys.is_empty() {
         out.line("")?;
@@ -76,6 +80,33 @@ pub(super) async fn run(args: InspectArgs, before: TargetArgs) -> Result<(), Fai
         }
     }
     out.flush()
+}
+
+/// What Fila tells of a queue of its virtual host.
+async fn of_fila(
+    target: &Target,
+    name: &str,
+) -> Result<(Vec<FairnessKeyStats>, Vec<ThrottleSummary>), Failure> {
+    let admin = target.connect().await?.admin();
+    let stats = admin
+        .queue_stats(name)
+        .await
+        .map_err(|error| Failure::request(format!("read the counts of queue {name:?}"), &error))?;
+    Ok((stats.fairness_keys, stats.throttles))
+}
+
+/// The fairness keys that the HTTP door tells of.
+fn keys(stats: &Value) -> Vec<FairnessKeyStats> {
+    let all = stats.get("fairness_keys").and_then(Value::as_array);
+    let key = |it: &Value| {
+        Some(FairnessKeyStats {
+            key: it.get("key")?.as_str()?.to_owned(),
+            pending: it.get("pending")?.as_u64()?,
+            deficit: it.get("deficit")?.as_i64()?,
+            weight: u32::try_from(it.get("weight")?.as_u64()?).ok()?,
+        })
+    };
+    all.into_iter().flatten().filter_map(key).collect()
 }
 
 /// The scripts that a queue can have.

@@ -10,6 +10,7 @@ mod purge;
 mod scripts;
 mod sentences;
 mod update;
+mod vhost;
 
 use clap::Subcommand;
 

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::vhost::VhostArgs;
 use crate::{
     confirm::ConfirmArgs, failure::Failure, http_door::queue_path, output::Output, table::counted,
     target::TargetArgs,
@@ -13,6 +14,8 @@ pub(crate) struct PurgeArgs {
     /// The queue; a dead-letter queue too
     name: String,
     #[command(flatten)]
+    vhost: VhostArgs,
+    #[command(flatten)]
     confirm: ConfirmArgs,
     #[command(flatten)]
     target: TargetArgs,
@@ -22,7 +25,7 @@ pub(super) async fn run(args: PurgeArgs, before: TargetArgs) -> Result<(), Failu
     let name = args.name;
     let target = args.target.or(before);
     let door = target.http()?;
-    let path = queue_path(&name);
+    let path = queue_path(args.vhost.name(), &name);
     let details = door.read(&path).await?;
     let waiting = details.pointer("/counts/depth").and_then(Value::as_u64);
     let messages = waiting.map_or_else(|| "its".to_owned(), |count| counted(count, "message"));

@@ -307,3 +307,26 @@ fn limits_name_their_option() {
         "binding limit of 1 (limits.bindings_max) is reached",
     );
 }
+
+#[test]
+fn commands_on_queues_take_a_virtual_host() {
+    let broker = with_shop();
+    broker.ok("queue create jobs");
+    broker.ok("send jobs a b");
+    let mut shop = open(&broker, "shop");
+    shop.declare("jobs").unwrap();
+    let depth = |line: &str| broker.json(line)["counts"]["depth"].clone();
+    for (vhost, messages) in [("/", 2), ("shop", 0)] {
+        for command in ["inspect", "explain"] {
+            let line = format!("queue {command} jobs --vhost {vhost}");
+            assert_eq!(depth(&line), json!(messages), "{line}");
+        }
+    }
+    assert_eq!(depth("queue inspect jobs"), json!(2));
+    let purged = broker.json("queue purge jobs --vhost shop --yes");
+    assert_eq!(purged["purged"], 0);
+    broker.ok("queue delete jobs --vhost shop --yes");
+    let ran = broker.run("queue inspect jobs --vhost shop");
+    assert_ne!(ran.code, 0, "{ran:?}");
+    assert_eq!(depth("queue explain jobs"), json!(2));
+}

@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    extract::{Path, RawQuery, State},
+    extract::State,
     http::{Method, StatusCode, Uri},
     middleware,
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use tanda_engine::{
-    AdminReply, AdminRequest, CheckScriptsError, MessageId, Permission, QueueNotFound, VhostId,
-};
+use tanda_engine::{AdminReply, AdminRequest, CheckScriptsError};
 
 use super::{
     Door,
@@ -20,9 +18,9 @@ use super::{
     backup::backup,
     definitions,
     guard::guard,
-    json, permissions,
+    health_checks, json, overview, permissions,
     problem::Problem,
-    topology, users, vhosts,
+    queues, topology, users, vhosts,
 };
 
 type Answer = Result<Json<Value>, Problem>;
@@ -32,16 +30,15 @@ pub(super) fn router(door: Arc<Door>) -> Router {
         .route(OPEN_PATH, get(health))
         .route("/api/tanda/node", get(node))
         .route("/api/tanda/backup", get(backup))
-        .route("/api/tanda/queues", get(queues))
-        .route("/api/tanda/queues/{name}", get(inspect))
-        .route("/api/tanda/queues/{name}/explain", get(explain))
-        .route("/api/tanda/queues/{name}/purge", post(purge))
         .route("/api/tanda/scripts/check", post(check_scripts))
         .merge(definitions::routes())
         .merge(users::routes())
         .merge(permissions::routes())
         .merge(vhosts::routes())
         .merge(topology::routes())
+        .merge(queues::routes())
+        .merge(overview::routes())
+        .merge(health_checks::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn_with_state(
@@ -61,70 +58,6 @@ async fn node(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
     asking.needs_all("node")?;
     let snapshot = door.shard.snapshot().await.ok_or_else(Problem::stopped)?;
     Ok(Json(json::node(&door, &snapshot)))
-}
-
-async fn queues(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
-    let reply = door.asker.ask(AdminRequest::ListQueues).await?;
-    let AdminReply::Queues(mut queues) = reply else {
-        return Err(mismatch(&reply));
-    };
-    queues.retain(|queue| asking.who.may_touch(&queue.name));
-    Ok(Json(json::queues(&queues)))
-}
-
-async fn inspect(
-    State(door): State<Arc<Door>>,
-    asking: Asking,
-    Path(name): Path<String>,
-) -> Answer {
-    asking.needs(Permission::Admin, &name, "inspect")?;
-    let request = AdminRequest::InspectQueue {
-        vhost: VhostId::DEFAULT,
-        name: name.clone(),
-    };
-    let reply = door.asker.ask(request).await?;
-    let AdminReply::Inspected(outcome) = reply else {
-        return Err(mismatch(&reply));
-    };
-    let details = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
-    let alarms = *door.shard.alarms().borrow();
-    Ok(Json(json::details(&details, alarms)))
-}
-
-async fn explain(
-    State(door): State<Arc<Door>>,
-    asking: Asking,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Answer {
-    asking.needs(Permission::Admin, &name, "explain")?;
-    let message = message_of(query.as_deref())?;
-    let request = AdminRequest::Explain {
-        vhost: VhostId::DEFAULT,
-        name: name.clone(),
-        message,
-    };
-    let reply = door.asker.ask(request).await?;
-    let AdminReply::Explained(outcome) = reply else {
-        return Err(mismatch(&reply));
-    };
-    let explanation = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
-    Ok(Json(json::explanation(&explanation)))
-}
-
-async fn purge(State(door): State<Arc<Door>>, asking: Asking, Path(name): Path<String>) -> Answer {
-    asking.needs(Permission::Admin, &name, "purge")?;
-    let request = AdminRequest::PurgeQueue {
-        vhost: VhostId::DEFAULT,
-        name: name.clone(),
-    };
-    let reply = door.asker.ask(request).await?;
-    let AdminReply::Purged(outcome) = reply else {
-        return Err(mismatch(&reply));
-    };
-    let count = outcome.map_err(|QueueNotFound| Problem::queue_not_found(&name))?;
-    asking.note_done("purge", &name);
-    Ok(Json(json!({ "purged": count })))
 }
 
 /// Loads scripts as for a queue; the protocols say only that one cannot be used, this says why.
@@ -149,23 +82,6 @@ async fn check_scripts(
     Ok(Json(json!({ "ok": problem.is_none(), "problem": problem })))
 }
 
-/// The `message=UUID` of a query.
-fn message_of(query: Option<&str>) -> Result<Option<MessageId>, Problem> {
-    let Some(query) = query.filter(|query| !query.is_empty()) else {
-        return Ok(None);
-    };
-    let id = query.strip_prefix("message=").and_then(MessageId::parse);
-    id.map(Some).ok_or_else(|| {
-        Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad_query",
-            format!("cannot read the query {query:?}"),
-            "the only parameter is message=UUID, like \
-             message=0190a1b2-0000-7000-8000-000000000001",
-        )
-    })
-}
-
 async fn not_found(uri: Uri) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
@@ -173,7 +89,7 @@ async fn not_found(uri: Uri) -> Problem {
         format!("there is nothing at {}", uri.path()),
         "docs/http-api.md lists the paths: /api/tanda/..., /api/users, /api/permissions, \
          /api/topic-permissions, /api/vhosts, /api/queues, /api/exchanges, /api/bindings, \
-         /api/definitions and /api/whoami",
+         /api/definitions, /api/overview, /api/nodes, /api/health/checks/... and /api/whoami",
     )
 }
 

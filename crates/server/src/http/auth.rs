@@ -136,14 +136,15 @@ impl<S: Sync> FromRequestParts<S> for Asking {
 }
 
 impl Asking {
-    /// May do this with a queue.
-    pub(super) fn needs(
+    /// May do this with a queue of a virtual host.
+    pub(super) fn needs_in(
         &self,
         permission: Permission,
-        queue: &str,
+        (vhost, queue): (&str, &str),
         action: &str,
     ) -> Result<(), Problem> {
-        self.check(self.who.may(permission, queue), action, queue)
+        let may = self.who.may_in(permission, (vhost, queue));
+        self.check(may, action, queue)
     }
 
     /// May look at what concerns the whole broker.

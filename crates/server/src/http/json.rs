@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tanda_engine::{
-    Backoff, DeliveryDurability, KeyKind, KeyPart, MessagePlace, MissingOrderingKey,
+    Backoff, DeliveryDurability, KeyKind, KeyPart, KeyStats, MessagePlace, MissingOrderingKey,
     MissingThrottleKey, Ordering, Overflow, QueueConfig, QueueCounts, QueueDetails,
-    QueueExplanation, QueueSummary, ScriptFailure, ThrottleLimit, ThrottleSummary,
+    QueueExplanation, QueueStats, QueueSummary, ScriptFailure, ThrottleLimit, ThrottleSummary,
 };
 use tanda_node::NodeStats;
 
@@ -260,6 +260,23 @@ fn key(parts: &[KeyPart]) -> Value {
         json!({"kind": kind, "name": part.name})
     };
     parts.iter().map(part).collect()
+}
+
+pub(super) fn stats(stats: &QueueStats) -> Value {
+    let key = |it: &KeyStats| {
+        json!({
+            "key": it.key,
+            "pending": it.pending,
+            "weight": it.weight,
+            "deficit": it.deficit,
+        })
+    };
+    json!({
+        "counts": counts(&stats.counts),
+        "quantum": stats.quantum,
+        "fairness_keys": stats.keys.iter().map(key).collect::<Vec<_>>(),
+        "throttles": stats.throttles.iter().map(throttle).collect::<Vec<_>>(),
+    })
 }
 
 pub(super) fn explanation(explanation: &QueueExplanation) -> Value {

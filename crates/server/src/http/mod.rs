@@ -12,9 +12,13 @@ mod body;
 mod definitions;
 mod fire;
 mod guard;
+mod health_checks;
 mod json;
+mod overview;
+mod pages;
 mod permissions;
 mod problem;
+mod queues;
 mod serve;
 mod topology;
 mod users;
@@ -24,7 +28,7 @@ mod who;
 pub(crate) use fire::Fire;
 pub(crate) use serve::Server;
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use tanda_session::fila::Authentication;
 use tokio::sync::watch;
@@ -34,6 +38,7 @@ use crate::{
     audit::Audit,
     clock::Clock,
     config::Config,
+    disk::RealDisk,
     shard::Shard,
     tally::Tally,
     users::{Authenticator, Principals},
@@ -55,4 +60,26 @@ pub(crate) struct Door {
     pub(crate) fila: Arc<Tally>,
     /// HTTP connections now and at most.
     pub(crate) connections: Arc<Tally>,
+    /// The open doors.
+    pub(crate) listeners: Vec<Listener>,
+    /// Where the log is.
+    pub(crate) disk: Arc<RealDisk>,
+}
+
+/// An open door and the address it listens on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Listener {
+    /// As the broker calls it: `amqp`, `amqp tls`.
+    pub(crate) door: &'static str,
+    pub(crate) addr: SocketAddr,
+}
+
+impl Listener {
+    /// As RabbitMQ's management calls what is spoken there.
+    fn protocol(self) -> String {
+        match self.door {
+            "http tls" => "https".to_owned(),
+            door => door.replace(" tls", "/ssl"),
+        }
+    }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use axum::{
     Json, Router,
-    extract::{Path, State},
+    extract::{Path, RawQuery, State},
     routing::get,
 };
 use serde_json::Value;
 use tanda_engine::{BindingInfo, Destination, VhostInfo};
 
-use super::{Door, auth::Asking, problem::Problem, users::no_vhost, who::Who};
+use super::{Door, auth::Asking, pages::Pages, problem::Problem, users::no_vhost, who::Who};
 use crate::listing;
 
 /// What permissions call the default exchange.
@@ -37,32 +37,43 @@ enum List {
     Bindings,
 }
 
-async fn queues(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
-    everywhere(&door, &asking.who, List::Queues).await
+async fn queues(State(door): State<Arc<Door>>, asking: Asking, query: RawQuery) -> Answer {
+    let pages = Pages::read(query.0.as_deref())?;
+    let all = everywhere(&door, &asking.who, List::Queues).await?;
+    Ok(Json(pages.of(all)?))
 }
 
-async fn exchanges(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
-    everywhere(&door, &asking.who, List::Exchanges).await
+async fn exchanges(State(door): State<Arc<Door>>, asking: Asking, query: RawQuery) -> Answer {
+    let pages = Pages::read(query.0.as_deref())?;
+    let all = everywhere(&door, &asking.who, List::Exchanges).await?;
+    Ok(Json(pages.of(all)?))
 }
 
 async fn bindings(State(door): State<Arc<Door>>, asking: Asking) -> Answer {
-    everywhere(&door, &asking.who, List::Bindings).await
+    let all = everywhere(&door, &asking.who, List::Bindings).await?;
+    Ok(Json(Value::Array(all)))
 }
 
 async fn queues_of(
     State(door): State<Arc<Door>>,
     asking: Asking,
     Path(vhost): Path<String>,
+    query: RawQuery,
 ) -> Answer {
-    in_one(&door, &asking.who, (List::Queues, &vhost)).await
+    let pages = Pages::read(query.0.as_deref())?;
+    let all = in_one(&door, &asking.who, (List::Queues, &vhost)).await?;
+    Ok(Json(pages.of(all)?))
 }
 
 async fn exchanges_of(
     State(door): State<Arc<Door>>,
     asking: Asking,
     Path(vhost): Path<String>,
+    query: RawQuery,
 ) -> Answer {
-    in_one(&door, &asking.who, (List::Exchanges, &vhost)).await
+    let pages = Pages::read(query.0.as_deref())?;
+    let all = in_one(&door, &asking.who, (List::Exchanges, &vhost)).await?;
+    Ok(Json(pages.of(all)?))
 }
 
 async fn bindings_of(
@@ -70,23 +81,27 @@ async fn bindings_of(
     asking: Asking,
     Path(vhost): Path<String>,
 ) -> Answer {
-    in_one(&door, &asking.who, (List::Bindings, &vhost)).await
+    let all = in_one(&door, &asking.who, (List::Bindings, &vhost)).await?;
+    Ok(Json(Value::Array(all)))
 }
 
-async fn everywhere(door: &Door, who: &Who, list: List) -> Answer {
+async fn everywhere(door: &Door, who: &Who, list: List) -> Result<Vec<Value>, Problem> {
     let mut all = Vec::new();
     for vhost in listing::vhosts(&door.asker).await? {
         all.extend(listed(door, who, (list, &vhost)).await?);
     }
-    Ok(Json(Value::Array(all)))
+    Ok(all)
 }
 
-async fn in_one(door: &Door, who: &Who, (list, vhost): (List, &str)) -> Answer {
+async fn in_one(
+    door: &Door,
+    who: &Who,
+    (list, vhost): (List, &str),
+) -> Result<Vec<Value>, Problem> {
     let vhosts = listing::vhosts(&door.asker).await?;
     let found = vhosts.iter().find(|it| it.name == vhost);
     let found = found.ok_or_else(|| no_vhost(vhost))?;
-    let all = listed(door, who, (list, found)).await?;
-    Ok(Json(Value::Array(all)))
+    listed(door, who, (list, found)).await
 }
 
 /// What is in a virtual host and is somehow theirs.

@@ -6,7 +6,7 @@ use tanda_engine::{ApiKey, Caller, Permission, User};
 use tanda_session::login::{Identity, Permission as Wanted};
 
 /// The virtual host of what goes by a queue's name alone.
-const VHOST: &str = "/";
+pub(super) const VHOST: &str = "/";
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -43,12 +43,15 @@ const fn wanted(permission: Permission) -> Wanted {
 }
 
 impl Who {
-    /// Whether they may do this with the queue of this name.
-    pub(super) fn may(&self, permission: Permission, queue: &str) -> bool {
+    /// Whether they may do this with the queue of this name in a virtual host.
+    pub(super) fn may_in(&self, permission: Permission, (vhost, queue): (&str, &str)) -> bool {
         match self {
-            Self::Caller(caller) => caller.may(permission, queue),
+            // What is granted to keys counts in `/`.
+            Self::Caller(caller) => {
+                caller.is_superadmin() || vhost == VHOST && caller.may(permission, queue)
+            }
             Self::User { user, identity } => {
-                let may = identity.may(wanted(permission), VHOST, queue);
+                let may = identity.may(wanted(permission), vhost, queue);
                 is_administrator(user) || has_a_door(user) && may
             }
         }
