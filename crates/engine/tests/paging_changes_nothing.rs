@@ -412,13 +412,6 @@ fn see(h: &mut Harness, step: &Step) -> Seen {
     }
 }
 
-fn purge(h: &mut Harness, name: &str) -> AdminReply {
-    h.admin(AdminRequest::PurgeQueue {
-        vhost: VhostId::DEFAULT,
-        name: name.to_owned(),
-    })
-}
-
 #[test]
 fn pages_change_nothing_that_can_be_seen() {
     let mut pages = 0;
