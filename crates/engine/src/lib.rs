@@ -27,6 +27,7 @@ mod engine;
 mod expand;
 mod expire;
 mod explain;
+mod explanation;
 mod find;
 mod graveyard;
 mod holds;
@@ -89,14 +90,15 @@ mod write_leases;
 
 pub use admin::{
     AdminReply, AdminRequest, CheckScriptsError, ClusterStatus, CreateQueueError, DeleteQueueError,
-    MessagePlace, QueueDetails, QueueExplanation, QueueNotFound, Rebalancing, Reclassify,
-    RedriveError, Redriven, RuntimeConfigError, UpdateQueueError,
+    QueueDetails, QueueNotFound, Rebalancing, Reclassify, RedriveError, Redriven,
+    RuntimeConfigError, UpdateQueueError,
 };
 pub use config::{Defaults, EngineConfig, Limits};
 pub use content::{Content, ContentError, Form, Headers};
 pub use counts::QueueCounts;
 pub use engine::{Engine, ReplayError};
 pub use expand::expand_state;
+pub use explanation::{MessagePlace, QueueExplanation};
 pub use graveyard::Garbage;
 pub use ids::{ConnId, Lsn, MessageId, Millis, PageSlot, QueueId, ReplyTo, Span, SubId, VhostId};
 pub use journal::{ContentRead, Journal};

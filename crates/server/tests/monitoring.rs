@@ -57,8 +57,8 @@ fn the_overview_counts_what_is_there() {
     assert_eq!(it["object_totals"]["queues"], 3, "{it}");
     assert_eq!(it["object_totals"]["consumers"], 0);
     assert!(it["object_totals"]["connections"].as_u64().unwrap() >= 1);
-    // Seven are predeclared in each virtual host.
-    assert_eq!(it["object_totals"]["exchanges"], 14);
+    // Six are predeclared in each virtual host.
+    assert_eq!(it["object_totals"]["exchanges"], 12);
     let totals = json!({"messages": 2, "messages_ready": 2, "messages_unacknowledged": 0});
     assert_eq!(it["queue_totals"], totals);
     let port = server.address("amqp").port();
@@ -201,6 +201,6 @@ fn long_lists_come_in_pages() {
     assert_eq!(names, ["jobs.dlq"]);
     assert_eq!(page("page=9").0, 400);
     let (_, exchanges) = server.get("/api/exchanges/%2F?page=1&page_size=3");
-    assert_eq!(exchanges["filtered_count"], 7);
+    assert_eq!(exchanges["filtered_count"], 6);
     assert_eq!(exchanges["items"].as_array().unwrap().len(), 3);
 }

@@ -134,7 +134,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn is_a_map(steps in prop::collection::vec((id(), any::<Option<u8>>()), 0..200), from in id(), to in id()) {
+        fn is_a_map(
+            steps in prop::collection::vec((id(), any::<Option<u8>>()), 0..200),
+            from in id(),
+            to in id(),
+        ) {
             let (mut map, mut model) = (IdMap::new(), BTreeMap::new());
             for (id, entry) in steps {
                 if let Some(entry) = entry {

@@ -17,6 +17,7 @@ mod json;
 mod overview;
 mod pages;
 mod permissions;
+mod place;
 mod problem;
 mod queues;
 mod serve;

@@ -14,7 +14,10 @@ pub(crate) const NAME: &str = "redelivered is never missing";
 pub(crate) fn on_delivery(message: &Arrived, copy: &Copy) -> Check {
     let visit = (message.queue.clone(), message.deaths());
     let was_here = copy.delivered.contains_key(&visit);
-    ensure(!was_here || message.is_redelivered, NAME, || {
+    // Its channel may have been closed after this had left, and the message given to another, whose
+    // delivery came sooner.
+    let is_late = message.holder.is_some_and(|holder| holder.is_unsure);
+    ensure(!was_here || message.is_redelivered || is_late, NAME, || {
         format!(
             "message {} came from {:?} before, and now as if it were new",
             message.tag, message.queue
