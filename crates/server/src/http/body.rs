@@ -2,6 +2,7 @@
 
 use axum::{body::Bytes, http::StatusCode};
 use serde_json::{Map, Value};
+use tanda_engine::{TopologyCode, TopologyError};
 
 use super::problem::Problem;
 
@@ -34,4 +35,21 @@ pub(super) fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Result<&'a 
 pub(super) fn bad(message: impl Into<String>) -> Problem {
     let hint = "docs/http-api.md says what it takes";
     Problem::new(StatusCode::BAD_REQUEST, "bad_request", message, hint)
+}
+
+/// The engine refused; `not_found` says what is not there.
+pub(super) fn refused(error: TopologyError, not_found: impl FnOnce() -> Problem) -> Problem {
+    match error.code {
+        TopologyCode::Storage => Problem::storage_full(),
+        TopologyCode::NotFound => not_found(),
+        TopologyCode::AccessRefused
+        | TopologyCode::ResourceLocked
+        | TopologyCode::PreconditionFailed
+        | TopologyCode::WrongType
+        | TopologyCode::NotAllowed
+        | TopologyCode::NotImplemented
+        | TopologyCode::ResourceError
+        | TopologyCode::Internal
+        | TopologyCode::CommandInvalid => bad(error.text),
+    }
 }

@@ -12,13 +12,19 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tanda_engine::{
-    AdminReply, AdminRequest, MessageId, Permission, QueueDetails, QueueNotFound, TopologyCode,
-    VhostId,
+    AdminReply, AdminRequest, MessageId, Permission, QueueDetails, QueueNotFound, VhostId,
 };
 
 use super::{
-    Door, api::mismatch, auth::Asking, body::bad, json, pages::Query, problem::Problem,
-    users::no_vhost, who::VHOST,
+    Door,
+    api::mismatch,
+    auth::Asking,
+    body::{bad, refused},
+    json,
+    pages::Query,
+    problem::Problem,
+    users::no_vhost,
+    who::VHOST,
 };
 use crate::listing;
 
@@ -52,14 +58,19 @@ struct Named<'a> {
 }
 
 impl<'a> Named<'a> {
-    /// Whether who asks may administer it comes first: others learn nothing of what is there.
+    /// One that may be administered. Whether who asks may comes first: others learn nothing of
+    /// what is there.
     async fn find(
         door: &'a Door,
         asking: &Asking,
-        (vhost, name): (&str, &'a str),
+        names: (&str, &'a str),
         action: &str,
     ) -> Result<Self, Problem> {
-        asking.needs_in(Permission::Admin, (vhost, name), action)?;
+        asking.needs_in(Permission::Admin, names, action)?;
+        Self::open(door, names).await
+    }
+
+    async fn open(door: &'a Door, (vhost, name): (&str, &'a str)) -> Result<Self, Problem> {
         let shown = match vhost {
             VHOST => name.to_owned(),
             vhost => format!("{vhost}/{name}"),
@@ -200,19 +211,7 @@ async fn one(
     if !asking.who.may_touch_in(&vhost, &name) {
         return Err(Problem::queue_not_found(&name));
     }
-    let request = AdminRequest::OpenVhost {
-        name: vhost.clone(),
-    };
-    let reply = door.asker.ask(request).await?;
-    let AdminReply::Vhost(found) = reply else {
-        return Err(mismatch(&reply));
-    };
-    let queue = Named {
-        door: &door,
-        vhost: found.ok().ok_or_else(|| no_vhost(&vhost))?,
-        name: &name,
-        shown: String::new(),
-    };
+    let queue = Named::open(&door, (&vhost, &name)).await?;
     let info = queue.details().await?.info();
     Ok(Json(listing::queue_json(&vhost, &info)))
 }
@@ -239,19 +238,7 @@ async fn remove(
     let AdminReply::QueueRemoved(outcome) = reply else {
         return Err(mismatch(&reply));
     };
-    outcome.map_err(|error| match error.code {
-        TopologyCode::Storage => Problem::storage_full(),
-        TopologyCode::NotFound => queue.not_found(),
-        TopologyCode::AccessRefused
-        | TopologyCode::ResourceLocked
-        | TopologyCode::PreconditionFailed
-        | TopologyCode::WrongType
-        | TopologyCode::NotAllowed
-        | TopologyCode::NotImplemented
-        | TopologyCode::ResourceError
-        | TopologyCode::Internal
-        | TopologyCode::CommandInvalid => bad(error.text),
-    })?;
+    outcome.map_err(|error| refused(error, || queue.not_found()))?;
     asking.note_done("DeleteQueue", &queue.shown);
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -10,9 +10,9 @@ use axum::{
     routing::get,
 };
 use serde_json::{Value, json};
-use tanda_engine::{AdminReply, AdminRequest, TopologyCode, TopologyError};
+use tanda_engine::{AdminReply, AdminRequest};
 
-use super::{Door, api::mismatch, auth::Asking, body::bad, problem::Problem, users::no_vhost};
+use super::{Door, api::mismatch, auth::Asking, body::refused, problem::Problem, users::no_vhost};
 
 pub(super) fn routes() -> Router<Arc<Door>> {
     Router::new()
@@ -60,7 +60,7 @@ async fn put(
     let AdminReply::VhostChanged(result) = reply else {
         return Err(mismatch(&reply));
     };
-    result.map_err(|error| refused(&name, error))?;
+    result.map_err(|error| refused(error, || no_vhost(&name)))?;
     asking.note_done("CreateVhost", &name);
     let status = if is_there {
         StatusCode::NO_CONTENT
@@ -84,23 +84,7 @@ async fn remove(
     let AdminReply::VhostDeleted(result) = reply else {
         return Err(mismatch(&reply));
     };
-    result.map_err(|error| refused(&name, error))?;
+    result.map_err(|error| refused(error, || no_vhost(&name)))?;
     asking.note_done("DeleteVhost", &name);
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-fn refused(name: &str, error: TopologyError) -> Problem {
-    match error.code {
-        TopologyCode::Storage => Problem::storage_full(),
-        TopologyCode::NotFound => no_vhost(name),
-        TopologyCode::AccessRefused
-        | TopologyCode::ResourceLocked
-        | TopologyCode::PreconditionFailed
-        | TopologyCode::WrongType
-        | TopologyCode::NotAllowed
-        | TopologyCode::NotImplemented
-        | TopologyCode::ResourceError
-        | TopologyCode::Internal
-        | TopologyCode::CommandInvalid => bad(error.text),
-    }
 }
