@@ -50,6 +50,8 @@ pub(crate) struct DeliveryNotes<D: Disk> {
     areas: [Area; 2],
     /// The one that notes go to.
     current: usize,
+    /// What a start found is taken out of the file once the log is durable up to here.
+    found_until: Option<Lsn>,
     /// Room for a head, then the records noted in the call of the engine under way; empty when
     /// there are none.
     note: Vec<u8>,
@@ -93,6 +95,7 @@ impl<D: Disk> DeliveryNotes<D> {
             file: None,
             areas: [Area::default(); 2],
             current: 0,
+            found_until: None,
             note: Vec::new(),
             errors: 0,
             last_error: None,
@@ -121,6 +124,30 @@ impl<D: Disk> DeliveryNotes<D> {
         let [first, second] = &mut self.areas;
         (first.end, second.end) = (AREA_BYTES, AREA_BYTES);
         (first.needed_until, second.needed_until) = (end, end);
+        self.found_until = if self.file.is_some() { Some(end) } else { None };
+    }
+
+    /// Another start would take what this one has found for news: of messages that stand where
+    /// those stood that the log has lost.
+    fn forget_found(&mut self) {
+        self.found_until = None;
+        let Some(file) = self.file.take() else {
+            return;
+        };
+        for area in 0..self.areas.len() {
+            if let Err(error) = write_all_at(&file, base_of(area), &[0; HEAD_BYTES]) {
+                self.note_error(&DiskError::new(DiskCall::Write, NOTES_FILE, error));
+            }
+        }
+        self.file = Some(file);
+    }
+
+    /// A full disk is told of by the log's alarm.
+    fn note_error(&mut self, error: &DiskError) {
+        if !error.is_no_space() {
+            self.errors += 1;
+            self.last_error = Some(error.to_string());
+        }
     }
 
     /// Adds a record to the next note.
@@ -137,6 +164,9 @@ impl<D: Disk> DeliveryNotes<D> {
     /// log position that the deliveries wait for: none when they are noted.
     #[must_use]
     pub(crate) fn write(&mut self, durable: Lsn, end: Lsn) -> Lsn {
+        if self.found_until.is_some_and(|until| until <= durable) {
+            self.forget_found();
+        }
         if self.note.is_empty() {
             return Lsn::ZERO;
         }
@@ -148,11 +178,7 @@ impl<D: Disk> DeliveryNotes<D> {
             Ok(true) => Lsn::ZERO,
             Ok(false) => end,
             Err(error) => {
-                // A full disk is told of by the log's alarm.
-                if !error.is_no_space() {
-                    self.errors += 1;
-                    self.last_error = Some(error.to_string());
-                }
+                self.note_error(&error);
                 end
             }
         }

@@ -151,3 +151,29 @@ fn a_disk_that_fails_makes_deliveries_wait_for_the_log_and_a_start_fail() {
     }
     assert_eq!(open(&disk).1, [record(2, 30), record(4, 30)]);
 }
+
+#[test]
+fn what_a_start_found_is_forgotten_once_the_log_has_it() {
+    let disk = MemDisk::new(1);
+    let (mut notes, _) = open(&disk);
+    let large = AREA_BYTES - HEAD_BYTES - LENGTH_BYTES;
+    assert_eq!(note(&mut notes, &record(1, large), (0, 10)), NONE);
+    assert_eq!(note(&mut notes, &record(2, 30), (0, 20)), NONE);
+    let disk = disk.kill();
+    let (mut notes, found) = open(&disk);
+    assert_eq!(found.len(), 2);
+    notes.keep_until(Lsn(5));
+    assert_eq!(notes.write(Lsn(4), Lsn(6)), NONE);
+    let disk = disk.kill();
+    let (mut notes, found) = open(&disk);
+    assert_eq!(found.len(), 2);
+    notes.keep_until(Lsn(5));
+    // Nothing is to be noted.
+    assert_eq!(notes.write(Lsn(5), Lsn(6)), NONE);
+    let disk = disk.kill();
+    let (mut notes, found) = open(&disk);
+    assert!(found.is_empty());
+    notes.keep_until(NONE);
+    assert_eq!(note(&mut notes, &record(3, 30), (5, 9)), NONE);
+    assert_eq!(open(&disk.kill()).1, [record(3, 30)]);
+}

@@ -133,6 +133,22 @@ fn what_the_log_knows_is_not_counted_twice() {
 }
 
 #[test]
+fn a_message_in_the_place_of_one_that_was_lost_is_new() {
+    let mut world = World::new();
+    world.declare("jobs");
+    world.consume(CONSUMER, "jobs", (LeaseMode::Connection, 10));
+    // Taken and noted at once, although nothing of it is in the log when the process is killed.
+    world.publish("jobs", &[vec![1; 30], vec![2; 30], vec![3; 30]]);
+    world.run();
+    let mut world = world.killed();
+    world.settle_down();
+    world.store("jobs", 7..8);
+    world.take();
+    let mut world = world.killed();
+    assert_eq!(world.drained("jobs"), [(7, 1)]);
+}
+
+#[test]
 fn notes_of_queues_that_are_gone_are_of_no_use() {
     let mut world = World::new();
     world.declare("jobs");
